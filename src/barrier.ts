@@ -1,4 +1,6 @@
 /** The vocabulary of the policy. Types only: nothing here runs. */
+// First, or the augmentation below would hide cordis' own.
+import type {} from '@deepseek-ai/cordis'
 import type { Decision, CheckpointStrategy } from './strategy.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import type { BOUNDARIES, FLUSH_OUTCOMES, OUTCOMES, RECOVERIES } from './semconv.ts'

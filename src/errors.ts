@@ -1,0 +1,43 @@
+/** The policy's own rejections, and the class of anybody's failure. */
+import { ERROR_TIMEOUT, ERROR_UNCONFIRMED, OTHER, STORAGE_ERRORS } from './semconv.ts'
+
+/** Base of the rejections this policy makes itself; the host's own pass through unchanged. */
+export class CheckpointError extends Error {
+  override name = 'CheckpointError'
+  /** Machine-readable reason. */
+  readonly code: 'CHECKPOINT_TIMEOUT' | 'CHECKPOINT_UNCONFIRMED' | 'CHECKPOINT_UNLOADED'
+
+  constructor(code: CheckpointError['code'], message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+const storageErrors: ReadonlySet<string> = new Set(STORAGE_ERRORS)
+/** A cause chain deeper than this is not a storage error anybody wrapped on purpose. */
+const MAX_CAUSES = 8
+
+/**
+ * Class of a failure for `error.type`: the first storage errno on the error, its causes or its aggregated errors,
+ * else `_OTHER`. Never the message.
+ * @param error - whatever was thrown.
+ */
+export function errorTypeOf(error: unknown): string {
+  const queue: unknown[] = [error]
+  for (let index = 0; index < queue.length && index < MAX_CAUSES; index += 1) {
+    const candidate = queue[index]
+    if (typeof candidate !== 'object' || candidate === null) continue
+    try {
+      const { code, cause, errors } = candidate as { code?: unknown; cause?: unknown; errors?: unknown }
+      if (code === 'CHECKPOINT_TIMEOUT') return ERROR_TIMEOUT
+      if (code === 'CHECKPOINT_UNCONFIRMED') return ERROR_UNCONFIRMED
+      if (typeof code === 'string' && storageErrors.has(code)) return code
+      if (cause !== undefined) queue.push(cause)
+      if (Array.isArray(errors)) queue.push(...(errors as unknown[]).slice(0, MAX_CAUSES))
+    } catch {
+      // A getter on a foreign error threw: its class cannot be known.
+      return OTHER
+    }
+  }
+  return OTHER
+}

@@ -1,0 +1,141 @@
+/** What is durable of one session, and where its agent stands. */
+import type { Session } from '@deepseek-ai/dsh-session'
+import type { ToolBatch } from './batch.ts'
+import type { TurnTrace } from './telemetry.ts'
+
+/** The host's `sessions.flush`: resolves to whether a durability listener took part. */
+export type SendFlush = (session: Session) => Promise<boolean>
+
+/** One `sessions.flush(session)`; several barriers may share it. */
+export class Flush {
+  /** Events with a smaller `seq` are durable once this flush is. */
+  readonly seq: number
+  /** Events this flush was the first to ask for. */
+  readonly events: number
+  readonly startedAt = performance.now()
+  endedAt: number | undefined
+  outcome: 'durable' | 'rejected' | 'unconfirmed' | undefined
+  /** The host's rejection, as it came. */
+  error: unknown
+  /** When the first event after this flush was appended. */
+  firstAfterAt: number | undefined
+  /** Barriers that share this flush and have not settled. */
+  holders = 1
+  #told = false
+  readonly #waiters: (() => void)[] = []
+
+  constructor(seq: number, events: number) {
+    this.seq = seq
+    this.events = events
+  }
+
+  /** Milliseconds since the flush began, up to its end. */
+  get ageMs(): number {
+    return (this.endedAt ?? performance.now()) - this.startedAt
+  }
+
+  /**
+   * A barrier of this flush settles.
+   * @returns whether its record is the one that tells of the flush: the first after the end, or the last to give up.
+   */
+  tell(): boolean {
+    this.holders -= 1
+    if (this.#told || (this.outcome === undefined && this.holders > 0)) return false
+    this.#told = true
+    return true
+  }
+
+  whenEnded(waiter: () => void): void {
+    if (this.outcome === undefined) this.#waiters.push(waiter)
+    else waiter()
+  }
+
+  end(outcome: 'durable' | 'rejected' | 'unconfirmed', error?: unknown): void {
+    this.endedAt = performance.now()
+    this.error = error
+    this.outcome = outcome
+    for (const waiter of this.#waiters.splice(0)) waiter()
+  }
+}
+
+/** The books of one live session. */
+export class Ledger {
+  readonly session: Session
+  agentId: string | undefined
+  turn: number | undefined
+  step: number | undefined
+  /** Whether a turn is open; unknown until the first turn event. */
+  turnOpen: boolean | undefined
+  turnTrace: TurnTrace | undefined
+  /** The parallel tool calls being dispatched now, kept for `group` decisions. */
+  batch: ToolBatch | undefined
+  /** Content of the last assistant message of the open step. */
+  message: readonly unknown[] = []
+  consecutiveFailures = 0
+  /** `seq` when an idle flush last ended: the same events are not tried twice. */
+  idleSeq = -1
+  #durableSeq = 0
+  #claimedSeq: number
+  #unflushedSince: number | undefined
+  readonly #inFlight: Flush[] = []
+
+  constructor(session: Session) {
+    this.session = session
+    // A seed was stored by somebody else or will be by the first flush: it is not news to count.
+    this.#claimedSeq = session.seq
+  }
+
+  /** Events after the last good flush: an upper bound of what a crash could lose. */
+  get pendingEvents(): number {
+    return this.session.seq - this.#durableSeq
+  }
+
+  get flushing(): boolean {
+    return this.#inFlight.length > 0
+  }
+
+  /** When the oldest event after the last good flush was appended, monotonic clock. */
+  get unflushedSince(): number | undefined {
+    return this.#unflushedSince
+  }
+
+  /** Note one appended event. */
+  appended(): void {
+    const now = performance.now()
+    this.#unflushedSince ??= now
+    for (const flush of this.#inFlight) flush.firstAfterAt ??= now
+  }
+
+  /** Begin a flush now and keep the books on it. Never throws, never leaves a rejection unhandled. */
+  flush(send: SendFlush): Flush {
+    const { seq } = this.session
+    const flush = new Flush(seq, Math.max(0, seq - this.#claimedSeq))
+    this.#claimedSeq = Math.max(this.#claimedSeq, seq)
+    this.#inFlight.push(flush)
+    send(this.session).then(
+      (confirmed) => this.#ended(flush, confirmed === false ? 'unconfirmed' : 'durable', undefined),
+      (error: unknown) => this.#ended(flush, 'rejected', error),
+    )
+    return flush
+  }
+
+  #ended(flush: Flush, outcome: 'durable' | 'rejected' | 'unconfirmed', error: unknown): void {
+    this.#inFlight.splice(this.#inFlight.indexOf(flush), 1)
+    switch (outcome) {
+      case 'durable':
+        this.consecutiveFailures = 0
+        if (flush.seq >= this.#durableSeq) {
+          this.#durableSeq = flush.seq
+          this.#unflushedSince = flush.firstAfterAt
+        }
+        break
+      case 'rejected':
+        this.consecutiveFailures += 1
+        this.#claimedSeq = this.#durableSeq
+        break
+      case 'unconfirmed':
+        break
+    }
+    flush.end(outcome, error)
+  }
+}

@@ -1,0 +1,350 @@
+/**
+ * The policy's only importer of `@opentelemetry/api`. Nothing in here throws into the host.
+ *
+ * Meters are not proxied by the API: an instrument made before an SDK registers stays a no-op for ever, so instruments
+ * and tracer are made again whenever the global provider is another one.
+ */
+import { context, metrics, SpanStatusCode, trace } from '@opentelemetry/api'
+import type { Attributes, Context, Counter, Histogram, Meter, MeterProvider, Span, Tracer, TracerProvider } from '@opentelemetry/api'
+import type { Boundary, Recovery, RecoveredCall } from './barrier.ts'
+import type { LiveBarrier } from './checkpoint.ts'
+import type { Checkpoints } from './checkpoints.ts'
+import type { Ledger } from './ledger.ts'
+import type { LimitedLog } from './log.ts'
+import * as sc from './semconv.ts'
+
+/** Where a barrier belongs in the trace. */
+export type ParentContext = Context
+
+/** The span of an open turn, and the context it was opened in. */
+export interface TurnTrace {
+  readonly span: Span
+  /** Context that was active at `turn/start`. */
+  readonly outer: Context
+  readonly outerSpan: Span | undefined
+  /** `outer` with the turn's span. */
+  readonly inner: Context
+}
+
+/** The span of a barrier, with the ids for records and exemplars; no ids when nothing records. */
+export interface BarrierSpan {
+  readonly span: Span
+  readonly traceId: string | undefined
+  readonly spanId: string | undefined
+}
+
+/** Policies mounted in this process: gauges outlive one policy, because an SDK keeps exporting a removed callback's last value. */
+const mounted = new Set<Checkpoints>()
+
+/** Spans and metrics of one mounted policy. */
+export class Telemetry {
+  readonly #policy: Checkpoints
+  readonly #log: LimitedLog
+  readonly #strategies = new Set<string>()
+  #tracerProvider: TracerProvider | undefined
+  #tracer: Tracer | undefined
+  #meterProvider: MeterProvider | undefined
+  #instruments: Instruments | undefined
+
+  constructor(policy: Checkpoints, log: LimitedLog) {
+    this.#policy = policy
+    this.#log = log
+    mounted.add(policy)
+  }
+
+  /** Make tracer and instruments again if an SDK was registered or replaced. */
+  refresh(): void {
+    this.#contain(() => this.#follow())
+  }
+
+  /** Where a barrier of this session belongs: the host's own active span, else the turn's. */
+  parent(ledger: Ledger): ParentContext {
+    try {
+      const active = context.active()
+      const turn = ledger.turnTrace
+      if (turn === undefined) return active
+      if (active === turn.outer) return turn.inner
+      const span = trace.getSpan(active)
+      return span !== undefined && span !== turn.outerSpan ? active : trace.setSpan(active, turn.span)
+    } catch (error) {
+      this.#failed(error)
+      return FALLBACK_CONTEXT
+    }
+  }
+
+  /** Run what a barrier released with the barrier's parent active; exactly once, whatever the context manager does. */
+  run<R>(parent: ParentContext, call: () => R): R {
+    let called = false
+    try {
+      if (parent === FALLBACK_CONTEXT || context.active() === parent) {
+        called = true
+        return call()
+      }
+      return context.with(parent, () => {
+        called = true
+        return call()
+      })
+    } catch (error) {
+      if (called) throw error
+      this.#failed(error)
+      return call()
+    }
+  }
+
+  turnStarted(ledger: Ledger): void {
+    this.turnEnded(ledger)
+    this.#contain(() => {
+      this.#follow()
+      const outer = context.active()
+      const attributes: Attributes = {
+        [sc.ATTR_CONVERSATION_ID]: ledger.session.id,
+        [sc.ATTR_SESSION_ID]: ledger.session.id,
+        [sc.ATTR_TURN]: ledger.turn,
+      }
+      const span = this.#tracer?.startSpan(sc.SPAN_TURN, { attributes }, outer)
+      // Without an SDK there is nothing to be a child of, and the active context is left as it is.
+      if (span === undefined || !trace.isSpanContextValid(span.spanContext())) return
+      ledger.turnTrace = { span, outer, outerSpan: trace.getSpan(outer), inner: trace.setSpan(outer, span) }
+    })
+  }
+
+  turnEnded(ledger: Ledger): void {
+    const turn = ledger.turnTrace
+    if (turn === undefined) return
+    ledger.turnTrace = undefined
+    this.#contain(() => turn.span.end())
+  }
+
+  opened(barrier: LiveBarrier): void {
+    this.#contain(() => {
+      this.#follow()
+      const { subject, parent } = barrier
+      const span = this.#tracer?.startSpan(
+        sc.SPAN_BARRIER[subject.boundary],
+        {
+          attributes: {
+            [sc.ATTR_BOUNDARY]: subject.boundary,
+            [sc.ATTR_CONVERSATION_ID]: subject.sessionId,
+            [sc.ATTR_SESSION_ID]: subject.sessionId,
+            [sc.ATTR_TURN]: subject.turn,
+            [sc.ATTR_STEP]: subject.step,
+            [sc.ATTR_TOOL_NAME]: subject.toolName,
+            [sc.ATTR_TOOL_CALL_ID]: subject.callId,
+            [sc.ATTR_REQUEST_MODEL]: subject.model,
+          },
+        },
+        parent === FALLBACK_CONTEXT ? undefined : parent,
+      )
+      if (span === undefined) return
+      const ids = span.spanContext()
+      const valid = trace.isSpanContextValid(ids)
+      barrier.span = { span, traceId: valid ? ids.traceId : undefined, spanId: valid ? ids.spanId : undefined }
+    })
+  }
+
+  /** End the barrier's span and count it; once per barrier, after its outcome is known. */
+  settled(barrier: LiveBarrier, unguarded: boolean): void {
+    this.#contain(() => this.#endSpan(barrier))
+    this.#contain(() => {
+      this.#follow()
+      const { subject, flush, errorType } = barrier
+      const { boundary } = subject
+      const strategy = this.#strategyName(barrier.strategy)
+      const instruments = this.#instruments
+      if (instruments === undefined) return
+      instruments.barrierDuration.record(barrier.waitedMs / 1_000, {
+        [sc.ATTR_BOUNDARY]: boundary,
+        [sc.ATTR_OUTCOME]: barrier.outcome,
+        [sc.ATTR_STRATEGY]: strategy,
+      })
+      if (flush !== undefined && barrier.tells) {
+        instruments.flushDuration.record(flush.ageMs / 1_000, {
+          [sc.ATTR_BOUNDARY]: boundary,
+          [sc.ATTR_FLUSH_OUTCOME]: barrier.flushOutcome,
+        })
+        instruments.flushEvents.record(flush.events, { [sc.ATTR_BOUNDARY]: boundary })
+      }
+      if (errorType !== undefined) {
+        instruments.rejections.add(1, { [sc.ATTR_BOUNDARY]: boundary, [sc.ATTR_ERROR_TYPE]: errorType })
+      }
+      if (boundary === 'tool' && barrier.outcome === 'aborted') instruments.aborted.add(1)
+      if (unguarded) instruments.unguarded.add(1, { [sc.ATTR_BOUNDARY]: boundary, [sc.ATTR_STRATEGY]: strategy })
+      if (barrier.overruled === 'threw' || barrier.overruled === 'invalid') {
+        instruments.strategyFaults.add(1, { [sc.ATTR_BOUNDARY]: boundary, [sc.ATTR_STRATEGY]: strategy })
+      }
+    })
+  }
+
+  recovered(call: RecoveredCall): void {
+    this.#contain(() => {
+      this.#follow()
+      this.#instruments?.recovered.add(1, { [sc.ATTR_RECOVERY]: call.recovery })
+    })
+  }
+
+  /** Make the counters of a strategy exist at zero before it decides anything. */
+  strategyMounted(name: string): void {
+    this.#contain(() => {
+      this.#follow()
+      this.#strategyName(name)
+    })
+  }
+
+  unload(): void {
+    mounted.delete(this.#policy)
+  }
+
+  #endSpan(barrier: LiveBarrier): void {
+    const span = barrier.span?.span
+    if (span === undefined) return
+    if (span.isRecording()) {
+      span.setAttributes({
+        [sc.ATTR_OUTCOME]: barrier.outcome,
+        [sc.ATTR_FLUSH_OUTCOME]: barrier.flushOutcome,
+        [sc.ATTR_STRATEGY]: barrier.strategy,
+        [sc.ATTR_DECISION]: barrier.decision.kind,
+        [sc.ATTR_EVENTS]: barrier.tells ? (barrier.flush?.events ?? 0) : 0,
+      })
+      if (barrier.errorType !== undefined) {
+        span.setAttribute(sc.ATTR_ERROR_TYPE, barrier.errorType)
+        span.setStatus({ code: SpanStatusCode.ERROR })
+      }
+    }
+    span.end()
+  }
+
+  #strategyName(name: string): string {
+    if (this.#strategies.has(name)) return name
+    if (this.#strategies.size >= sc.MAX_STRATEGY_NAMES) return sc.OTHER
+    this.#strategies.add(name)
+    this.#instruments?.zeroStrategy(name)
+    return name
+  }
+
+  #follow(): void {
+    const tracerProvider = trace.getTracerProvider()
+    if (tracerProvider !== this.#tracerProvider) {
+      this.#tracer = tracerProvider.getTracer(sc.SCOPE_NAME, sc.SCOPE_VERSION)
+      this.#tracerProvider = tracerProvider
+    }
+    const meterProvider = metrics.getMeterProvider()
+    if (meterProvider !== this.#meterProvider) {
+      this.#meterProvider = meterProvider
+      this.#instruments = instrumentsOf(meterProvider, this.#policy.durationBucketsSeconds)
+      for (const name of this.#strategies) this.#instruments.zeroStrategy(name)
+    }
+  }
+
+  #contain(action: () => void): void {
+    try {
+      action()
+    } catch (error) {
+      this.#failed(error)
+    }
+  }
+
+  #failed(error: unknown): void {
+    this.#log.warn('telemetry', () => `telemetry failed, barriers are not affected: ${String(error)}`)
+  }
+}
+
+/** Stands in where the API itself failed; never handed to a context manager. */
+const FALLBACK_CONTEXT: Context = {
+  getValue: () => undefined,
+  setValue: () => FALLBACK_CONTEXT,
+  deleteValue: () => FALLBACK_CONTEXT,
+}
+
+/** The instruments of one meter provider. */
+interface Instruments {
+  readonly barrierDuration: Histogram
+  readonly flushDuration: Histogram
+  readonly flushEvents: Histogram
+  readonly rejections: Counter
+  readonly aborted: Counter
+  readonly unguarded: Counter
+  readonly strategyFaults: Counter
+  readonly recovered: Counter
+  /** Make the counters that carry a strategy exist at zero. */
+  zeroStrategy(name: string): void
+}
+
+/** One set for each provider and bucket list: callbacks must not pile up over reloads. */
+const instrumentSets = new WeakMap<MeterProvider, Map<string, Instruments>>()
+
+function instrumentsOf(provider: MeterProvider, buckets: readonly number[]): Instruments {
+  const key = buckets.join()
+  let sets = instrumentSets.get(provider)
+  if (sets === undefined) instrumentSets.set(provider, (sets = new Map()))
+  let instruments = sets.get(key)
+  if (instruments === undefined) {
+    instruments = createInstruments(provider.getMeter(sc.SCOPE_NAME, sc.SCOPE_VERSION), buckets, sets.size === 0)
+    sets.set(key, instruments)
+  }
+  return instruments
+}
+
+function createInstruments(meter: Meter, buckets: readonly number[], withGauges: boolean): Instruments {
+  const optionsOf = (name: keyof typeof sc.INSTRUMENTS) => {
+    const { unit, description } = sc.INSTRUMENTS[name]
+    return { unit, description }
+  }
+  const histogram = (name: keyof typeof sc.INSTRUMENTS, bounds: readonly number[]) =>
+    meter.createHistogram(name, { ...optionsOf(name), advice: { explicitBucketBoundaries: [...bounds] } })
+  const counter = (name: keyof typeof sc.INSTRUMENTS) => meter.createCounter(name, optionsOf(name))
+
+  const rejections = counter(sc.METRIC_REJECTIONS)
+  const aborted = counter(sc.METRIC_ABORTED)
+  const unguarded = counter(sc.METRIC_UNGUARDED)
+  const strategyFaults = counter(sc.METRIC_STRATEGY_FAULTS)
+  const recovered = counter(sc.METRIC_RECOVERED)
+  // A series that appears only with its first failure hides that failure from every increase().
+  aborted.add(0)
+  for (const recovery of sc.RECOVERIES) recovered.add(0, { [sc.ATTR_RECOVERY]: recovery satisfies Recovery })
+  for (const boundary of sc.BOUNDARIES) {
+    for (const errorType of sc.ERROR_TYPES) {
+      rejections.add(0, { [sc.ATTR_BOUNDARY]: boundary, [sc.ATTR_ERROR_TYPE]: errorType })
+    }
+  }
+  if (withGauges) observeGauges(meter, optionsOf)
+  return {
+    barrierDuration: histogram(sc.METRIC_BARRIER_DURATION, buckets),
+    flushDuration: histogram(sc.METRIC_FLUSH_DURATION, buckets),
+    flushEvents: histogram(sc.METRIC_FLUSH_EVENTS, sc.EVENT_BUCKETS),
+    rejections,
+    aborted,
+    unguarded,
+    strategyFaults,
+    recovered,
+    zeroStrategy(name) {
+      for (const boundary of sc.GUARDED_BOUNDARIES) {
+        unguarded.add(0, { [sc.ATTR_BOUNDARY]: boundary, [sc.ATTR_STRATEGY]: name })
+      }
+      for (const boundary of sc.BOUNDARIES) {
+        strategyFaults.add(0, { [sc.ATTR_BOUNDARY]: boundary, [sc.ATTR_STRATEGY]: name })
+      }
+    },
+  }
+}
+
+function observeGauges(
+  meter: Meter,
+  optionsOf: (name: keyof typeof sc.INSTRUMENTS) => { unit: string; description: string },
+): void {
+  meter
+    .createObservableUpDownCounter(sc.METRIC_ACTIVE, optionsOf(sc.METRIC_ACTIVE))
+    .addCallback((result) => {
+      const states = [...mounted].map((policy) => policy.state())
+      for (const boundary of sc.BOUNDARIES) {
+        const active = states.reduce((sum, state) => sum + state.active[boundary satisfies Boundary], 0)
+        result.observe(active, { [sc.ATTR_BOUNDARY]: boundary })
+      }
+    })
+  const gauge = (name: keyof typeof sc.INSTRUMENTS, read: () => number) =>
+    meter.createObservableGauge(name, optionsOf(name)).addCallback((result) => result.observe(read()))
+  const highest = (read: (policy: Checkpoints) => number) => Math.max(0, ...[...mounted].map(read))
+  gauge(sc.METRIC_OLDEST_AGE, () => highest((policy) => policy.state().oldestAgeMs / 1_000))
+  gauge(sc.METRIC_UNFLUSHED_AGE, () => highest((policy) => policy.state().unflushedOldestAgeMs / 1_000))
+  gauge(sc.METRIC_CONSECUTIVE_FAILURES, () => highest((policy) => policy.state().consecutiveFailures))
+  gauge(sc.METRIC_POLICY_ACTIVE, () => mounted.size)
+}
