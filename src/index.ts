@@ -38,7 +38,8 @@ const DEFAULT_MAX_PARALLEL = 10
  */
 export function apply(ctx: Context, config: Config): void {
   // Each read of a service through the context costs microseconds, so all are read once, here.
-  const { sessions, tools } = ctx
+  const { tools } = ctx
+  const sessions = unwrap(ctx.sessions)
   const logger = ctx.logger(SCOPE_NAME)
   const log = new LimitedLog(logger)
   const host: Host = {
@@ -228,6 +229,13 @@ function watchToolPolicy(ctx: Context, checkpoint: Checkpoint): void {
 function maxParallelOf(ctx: Context): number {
   const loop: { config?: { maxParallelToolCalls?: number } } | undefined = ctx.get('agentLoop')
   return loop?.config?.maxParallelToolCalls ?? DEFAULT_MAX_PARALLEL
+}
+
+/** Cordis hands out services wrapped for their caller, which doubles the cost of a flush; the key is its public symbol. */
+const ORIGINAL = Symbol.for('cordis.original')
+
+function unwrap<T extends object>(service: T): T {
+  return (service as { [ORIGINAL]?: T })[ORIGINAL] ?? service
 }
 
 /** Two checkpoint policies double every flush: say so once, whichever of them came first. */
