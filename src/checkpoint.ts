@@ -157,6 +157,7 @@ export class Checkpoint {
       open: () => this.#openBarriers(),
       state: () => this.#state(),
       durationBucketsSeconds: Object.freeze([...config.durationBucketsSeconds]),
+      allowUnguarded: config.allowUnguarded,
     })
     this.telemetry = new Telemetry(this.service, log)
   }

@@ -26,6 +26,8 @@ export interface Checkpoints {
   state(): CheckpointState
   /** Bounds of the duration histograms, in seconds, ascending. */
   readonly durationBucketsSeconds: readonly number[]
+  /** Whether a strategy may release a request or a tool call whose log is not durable. */
+  readonly allowUnguarded: boolean
 }
 
 /** The observer list: a plain array, because an event bus costs 5 µs a call and stops at the first throw. */
