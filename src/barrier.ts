@@ -17,6 +17,8 @@ export type Recovery = (typeof RECOVERIES)[number]
 /** Who waits, and for what: the part of a barrier that never changes. */
 export interface BarrierSubject {
   readonly boundary: Boundary
+  /** Whether the boundary releases something that leaves the machine: `request` and `tool`. */
+  readonly guarded: boolean
   readonly sessionId: string
   /** Id of the agent, where the host names one at or before this barrier. */
   readonly agentId?: string
@@ -34,15 +36,12 @@ export interface BarrierSubject {
   readonly model?: string
   /** `request` only: `session-title`, `compaction`; absent for the conversation itself. */
   readonly purpose?: string
-}
-
-/** What a strategy is asked about. Frozen, and valid only for the question. */
-export interface Barrier extends BarrierSubject {
-  /** Whether the boundary releases something that leaves the machine: `request` and `tool`. */
-  readonly guarded: boolean
-  /** Events appended since the session's last good flush; an upper bound, for a backend also writes behind. */
+  /** Events after the session's last good flush when the barrier opened; an upper bound, for a backend also writes behind. */
   readonly pendingEvents: number
 }
+
+/** What a strategy is asked about. Frozen. */
+export type Barrier = BarrierSubject
 
 /** One barrier after it settled: frozen, JSON-safe, holds no live object. */
 export interface SettledBarrier extends BarrierSubject {
@@ -51,7 +50,6 @@ export interface SettledBarrier extends BarrierSubject {
   readonly id: number
   /** Wall clock when the barrier opened, milliseconds since the epoch. */
   readonly openedAt: number
-  readonly guarded: boolean
   readonly outcome: Outcome
   readonly flushOutcome: FlushOutcome
   /** Strategy that decided. */

@@ -7,7 +7,6 @@
 import type { Session } from '@deepseek-ai/dsh-session'
 import { siblingsOf, ToolBatch, type IsParallel } from './batch.ts'
 import type {
-  Barrier,
   BarrierSubject,
   Boundary,
   FlushOutcome,
@@ -30,7 +29,7 @@ import {
   type CheckpointStrategy,
   type Decision,
 } from './strategy.ts'
-import { Telemetry, type BarrierSpan, type ParentContext } from './telemetry.ts'
+import { idsOf, Telemetry, type ParentContext, type Span } from './telemetry.ts'
 
 /** What ended a wait first. */
 type Wake = 'flush' | 'aborted' | 'timeout' | 'unloaded'
@@ -39,18 +38,14 @@ type Wake = 'flush' | 'aborted' | 'timeout' | 'unloaded'
 export class LiveBarrier {
   readonly id: number
   readonly subject: BarrierSubject
-  readonly guarded: boolean
   readonly ledger: Ledger
   readonly signal: AbortSignal | undefined
   /** Context that the released work runs in. */
   readonly parent: ParentContext
   readonly openedAt = performance.now()
-  readonly wallClock = Date.now()
-  /** Events after the last good flush when the barrier opened. */
-  readonly pendingEvents: number
   /** Resolves when the wait is over; absent when there is nothing to wait for. Never rejects. */
   ready: Promise<void> | undefined
-  span: BarrierSpan | undefined
+  span: Span | undefined
   strategy = defaultStrategy.name
   decision: Decision = FLUSH
   overruled: SettledBarrier['overruled']
@@ -64,16 +59,14 @@ export class LiveBarrier {
   wokenBy: Wake | undefined
   overdueSaid = false
   #resume: (() => void) | undefined
-  #timers: ReturnType<typeof setTimeout>[] = []
+  #timers: ReturnType<typeof setTimeout>[] | undefined
 
   constructor(id: number, subject: BarrierSubject, ledger: Ledger, signal: AbortSignal | undefined, parent: ParentContext) {
     this.id = id
     this.subject = subject
-    this.guarded = subject.boundary === 'request' || subject.boundary === 'tool'
     this.ledger = ledger
     this.signal = signal
     this.parent = parent
-    this.pendingEvents = ledger.pendingEvents
   }
 
   get unconfirmed(): boolean {
@@ -103,7 +96,7 @@ export class LiveBarrier {
   }
 
   after(delayMs: number, action: () => void): void {
-    this.#timers.push(setTimeout(action, delayMs))
+    this.#timers = [...(this.#timers ?? []), setTimeout(action, delayMs)]
   }
 
   /** End the wait; only the first reason counts. */
@@ -111,7 +104,7 @@ export class LiveBarrier {
     if (this.wokenBy !== undefined) return
     this.wokenBy = reason
     this.signal?.removeEventListener('abort', this)
-    for (const timer of this.#timers.splice(0)) clearTimeout(timer)
+    for (const timer of this.#timers ?? []) clearTimeout(timer)
     this.#resume?.()
   }
 }
@@ -324,11 +317,11 @@ export class Checkpoint {
   #decide(barrier: LiveBarrier): Decision {
     const strategy = this.#strategy
     barrier.strategy = strategy.name
-    const { subject, guarded, pendingEvents } = barrier
+    const { subject } = barrier
     let decision: Decision = FLUSH
     if (strategy !== defaultStrategy) {
       try {
-        const answer: unknown = strategy.decide(Object.freeze({ ...subject, guarded, pendingEvents }) satisfies Barrier)
+        const answer: unknown = strategy.decide(Object.freeze(subject))
         if (isDecision(answer)) decision = answer
         else barrier.overruled = 'invalid'
       } catch (error) {
@@ -339,7 +332,7 @@ export class Checkpoint {
         this.#log.warn('strategy invalid', () => `strategy "${strategy.name}" answered no decision, flushing instead`)
       }
     }
-    if (guarded && decision.kind !== 'flush' && pendingEvents > 0 && !this.#config.allowUnguarded) {
+    if (subject.guarded && decision.kind !== 'flush' && subject.pendingEvents > 0 && !this.#config.allowUnguarded) {
       const asked = decision.kind
       this.#log.warn(
         'strategy guarded',
@@ -399,7 +392,7 @@ export class Checkpoint {
     barrier.errorType = errorType
     barrier.tells = barrier.flush?.tell() ?? false
     barrier.ledger.batch?.leave(barrier)
-    const unguarded = barrier.guarded && outcome === 'dispatched' && !isCovered(barrier)
+    const unguarded = barrier.subject.guarded && outcome === 'dispatched' && !isCovered(barrier)
     if (errorType !== undefined) {
       this.#log.warn(`failed ${barrier.subject.boundary}`, () => `${describe(barrier)} failed: ${errorType}`)
     }
@@ -445,12 +438,34 @@ const START: Decision = Object.freeze({ kind: 'start' })
 /** There was nothing left to decide. */
 const MOOT: Decision = Object.freeze({ kind: 'skip', reason: 'ended before it began' })
 
-/** Subject of a barrier that belongs to no call and no request. */
-export function subjectOf(boundary: Boundary, ledger: Ledger): BarrierSubject {
-  const { session, agentId, turn, step } = ledger
-  const { agentPreset, delegationDepth = 0 } = session.header
-  return { boundary, sessionId: session.id, agentId, agentPreset, delegationDepth, turn, step }
+/** What only one boundary knows of its barrier. */
+interface Guarded {
+  readonly callId?: string
+  readonly toolName?: string
+  readonly model?: string
+  readonly purpose?: string
 }
+
+/** Describe a barrier that is about to open. One literal, because it is made for every barrier. */
+export function subjectOf(boundary: Boundary, ledger: Ledger, guarded: Guarded = NOTHING): BarrierSubject {
+  return {
+    boundary,
+    guarded: boundary === 'request' || boundary === 'tool',
+    sessionId: ledger.sessionId,
+    agentId: ledger.agentId,
+    agentPreset: ledger.agentPreset,
+    delegationDepth: ledger.delegationDepth,
+    turn: ledger.turn,
+    step: ledger.step,
+    callId: guarded.callId,
+    toolName: guarded.toolName,
+    model: guarded.model,
+    purpose: guarded.purpose,
+    pendingEvents: ledger.pendingEvents,
+  }
+}
+
+const NOTHING: Guarded = Object.freeze({})
 
 /** Whether the log was known to be durable when the barrier released its thing. */
 function isCovered(barrier: LiveBarrier): boolean {
@@ -459,18 +474,31 @@ function isCovered(barrier: LiveBarrier): boolean {
       return barrier.flush?.outcome === 'durable'
     case 'start':
     case 'skip':
-      return barrier.pendingEvents === 0
+      return barrier.subject.pendingEvents === 0
   }
 }
 
 function recordOf(barrier: LiveBarrier, outcome: Outcome, unguarded: boolean): SettledBarrier {
-  const { subject, flush, decision } = barrier
+  const { subject, flush, decision, span } = barrier
+  const ids = span === undefined ? undefined : idsOf(span)
+  // Written out, because a spread costs as much as all observers together.
   return {
     kind: 'barrier',
-    ...subject,
     id: barrier.id,
-    openedAt: barrier.wallClock,
-    guarded: barrier.guarded,
+    openedAt: performance.timeOrigin + barrier.openedAt,
+    boundary: subject.boundary,
+    guarded: subject.guarded,
+    sessionId: subject.sessionId,
+    agentId: subject.agentId,
+    agentPreset: subject.agentPreset,
+    delegationDepth: subject.delegationDepth,
+    turn: subject.turn,
+    step: subject.step,
+    callId: subject.callId,
+    toolName: subject.toolName,
+    model: subject.model,
+    purpose: subject.purpose,
+    pendingEvents: subject.pendingEvents,
     outcome,
     flushOutcome: barrier.flushOutcome,
     strategy: barrier.strategy,
@@ -483,8 +511,8 @@ function recordOf(barrier: LiveBarrier, outcome: Outcome, unguarded: boolean): S
     flushMs: flush?.ageMs,
     sharedFlush: flush !== undefined && !barrier.tells,
     errorType: barrier.errorType,
-    traceId: barrier.span?.traceId,
-    spanId: barrier.span?.spanId,
+    traceId: ids?.traceId,
+    spanId: ids?.spanId,
   }
 }
 

@@ -65,7 +65,7 @@ export function apply(ctx: Context, config: Config): void {
     if (agent === undefined || exec.parent !== undefined) return next()
     const ledger = checkpoint.ledger(agent.session)
     ledger.agentId = agent.id
-    const subject = { ...subjectOf('tool', ledger), callId: exec.callId, toolName: exec.name }
+    const subject = subjectOf('tool', ledger, { callId: exec.callId, toolName: exec.name })
     const barrier = checkpoint.open(subject, ledger, exec.signal, telemetry.parent(ledger))
     if (barrier.ready !== undefined) await barrier.ready
     if (!checkpoint.settle(barrier)) return abortedBeforeDispatch()
@@ -137,7 +137,7 @@ function gateRequest(
   const settle = (): boolean => barrier !== undefined && checkpoint.settle(barrier)
   return new GatedStream<StreamChunk>({
     open() {
-      const subject = { ...subjectOf('request', ledger), model: options.model, purpose: options.purpose }
+      const subject = subjectOf('request', ledger, options)
       barrier = checkpoint.open(subject, ledger, options.signal, parent)
       return barrier.ready
     },

@@ -54,13 +54,17 @@ export class Flush {
     this.endedAt = performance.now()
     this.error = error
     this.outcome = outcome
-    for (const waiter of this.#waiters.splice(0)) waiter()
+    for (const waiter of this.#waiters) waiter()
+    this.#waiters.length = 0
   }
 }
 
 /** The books of one live session. */
 export class Ledger {
   readonly session: Session
+  readonly sessionId: string
+  readonly agentPreset: string | undefined
+  readonly delegationDepth: number
   agentId: string | undefined
   turn: number | undefined
   step: number | undefined
@@ -81,6 +85,10 @@ export class Ledger {
 
   constructor(session: Session) {
     this.session = session
+    const { id, agentPreset, delegationDepth = 0 } = session.header
+    this.sessionId = id
+    this.agentPreset = agentPreset
+    this.delegationDepth = delegationDepth
     // A seed was stored by somebody else or will be by the first flush: it is not news to count.
     this.#claimedSeq = session.seq
   }

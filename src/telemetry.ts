@@ -26,11 +26,17 @@ export interface TurnTrace {
   readonly inner: Context
 }
 
-/** The span of a barrier, with the ids for records and exemplars; no ids when nothing records. */
-export interface BarrierSpan {
-  readonly span: Span
-  readonly traceId: string | undefined
-  readonly spanId: string | undefined
+export type { Span }
+
+/** Ids of a span for records and exemplars; nothing where no SDK makes spans. */
+export function idsOf(span: Span): { readonly traceId: string; readonly spanId: string } | undefined {
+  try {
+    const ids = span.spanContext()
+    return trace.isSpanContextValid(ids) ? ids : undefined
+  } catch {
+    // A broken span was reported when it was made; a record without ids is still a record.
+    return undefined
+  }
 }
 
 /** Policies mounted in this process: gauges outlive one policy, because an SDK keeps exporting a removed callback's last value. */
@@ -116,63 +122,42 @@ export class Telemetry {
   }
 
   opened(barrier: LiveBarrier): void {
-    this.#contain(() => {
-      this.#follow()
+    try {
+      this.#followTracer()
       const { subject, parent } = barrier
-      const span = this.#tracer?.startSpan(
-        sc.SPAN_BARRIER[subject.boundary],
-        {
-          attributes: {
-            [sc.ATTR_BOUNDARY]: subject.boundary,
-            [sc.ATTR_CONVERSATION_ID]: subject.sessionId,
-            [sc.ATTR_SESSION_ID]: subject.sessionId,
-            [sc.ATTR_TURN]: subject.turn,
-            [sc.ATTR_STEP]: subject.step,
-            [sc.ATTR_TOOL_NAME]: subject.toolName,
-            [sc.ATTR_TOOL_CALL_ID]: subject.callId,
-            [sc.ATTR_REQUEST_MODEL]: subject.model,
-          },
-        },
-        parent === FALLBACK_CONTEXT ? undefined : parent,
-      )
-      if (span === undefined) return
-      const ids = span.spanContext()
-      const valid = trace.isSpanContextValid(ids)
-      barrier.span = { span, traceId: valid ? ids.traceId : undefined, spanId: valid ? ids.spanId : undefined }
-    })
+      const attributes: Attributes = {
+        [sc.ATTR_BOUNDARY]: subject.boundary,
+        [sc.ATTR_CONVERSATION_ID]: subject.sessionId,
+        [sc.ATTR_SESSION_ID]: subject.sessionId,
+        [sc.ATTR_TURN]: subject.turn,
+        [sc.ATTR_STEP]: subject.step,
+      }
+      // Absent rather than undefined: an SDK cleans every key it is given.
+      if (subject.callId !== undefined) {
+        attributes[sc.ATTR_TOOL_CALL_ID] = subject.callId
+        attributes[sc.ATTR_TOOL_NAME] = subject.toolName
+      }
+      if (subject.model !== undefined) attributes[sc.ATTR_REQUEST_MODEL] = subject.model
+      const scope = parent === FALLBACK_CONTEXT ? undefined : parent
+      barrier.span = this.#tracer?.startSpan(sc.SPAN_BARRIER[subject.boundary], { attributes }, scope)
+    } catch (error) {
+      this.#failed(error)
+    }
   }
 
   /** End the barrier's span and count it; once per barrier, after its outcome is known. */
   settled(barrier: LiveBarrier, unguarded: boolean): void {
-    this.#contain(() => this.#endSpan(barrier))
-    this.#contain(() => {
-      this.#follow()
-      const { subject, flush, errorType } = barrier
-      const { boundary } = subject
-      const strategy = this.#strategyName(barrier.strategy)
-      const instruments = this.#instruments
-      if (instruments === undefined) return
-      instruments.barrierDuration.record(barrier.waitedMs / 1_000, {
-        [sc.ATTR_BOUNDARY]: boundary,
-        [sc.ATTR_OUTCOME]: barrier.outcome,
-        [sc.ATTR_STRATEGY]: strategy,
-      })
-      if (flush !== undefined && barrier.tells) {
-        instruments.flushDuration.record(flush.ageMs / 1_000, {
-          [sc.ATTR_BOUNDARY]: boundary,
-          [sc.ATTR_FLUSH_OUTCOME]: barrier.flushOutcome,
-        })
-        instruments.flushEvents.record(flush.events, { [sc.ATTR_BOUNDARY]: boundary })
-      }
-      if (errorType !== undefined) {
-        instruments.rejections.add(1, { [sc.ATTR_BOUNDARY]: boundary, [sc.ATTR_ERROR_TYPE]: errorType })
-      }
-      if (boundary === 'tool' && barrier.outcome === 'aborted') instruments.aborted.add(1)
-      if (unguarded) instruments.unguarded.add(1, { [sc.ATTR_BOUNDARY]: boundary, [sc.ATTR_STRATEGY]: strategy })
-      if (barrier.overruled === 'threw' || barrier.overruled === 'invalid') {
-        instruments.strategyFaults.add(1, { [sc.ATTR_BOUNDARY]: boundary, [sc.ATTR_STRATEGY]: strategy })
-      }
-    })
+    try {
+      if (barrier.span !== undefined) endSpan(barrier.span, barrier)
+    } catch (error) {
+      this.#failed(error)
+    }
+    try {
+      this.#followMeter()
+      if (this.#instruments !== undefined) this.#count(this.#instruments, barrier, unguarded)
+    } catch (error) {
+      this.#failed(error)
+    }
   }
 
   recovered(call: RecoveredCall): void {
@@ -194,23 +179,30 @@ export class Telemetry {
     mounted.delete(this.#policy)
   }
 
-  #endSpan(barrier: LiveBarrier): void {
-    const span = barrier.span?.span
-    if (span === undefined) return
-    if (span.isRecording()) {
-      span.setAttributes({
-        [sc.ATTR_OUTCOME]: barrier.outcome,
+  #count(instruments: Instruments, barrier: LiveBarrier, unguarded: boolean): void {
+    const { flush, errorType, outcome } = barrier
+    const { boundary } = barrier.subject
+    const strategy = this.#strategyName(barrier.strategy)
+    instruments.barrierDuration.record(barrier.waitedMs / 1_000, {
+      [sc.ATTR_BOUNDARY]: boundary,
+      [sc.ATTR_OUTCOME]: outcome,
+      [sc.ATTR_STRATEGY]: strategy,
+    })
+    if (flush !== undefined && barrier.tells) {
+      instruments.flushDuration.record(flush.ageMs / 1_000, {
+        [sc.ATTR_BOUNDARY]: boundary,
         [sc.ATTR_FLUSH_OUTCOME]: barrier.flushOutcome,
-        [sc.ATTR_STRATEGY]: barrier.strategy,
-        [sc.ATTR_DECISION]: barrier.decision.kind,
-        [sc.ATTR_EVENTS]: barrier.tells ? (barrier.flush?.events ?? 0) : 0,
       })
-      if (barrier.errorType !== undefined) {
-        span.setAttribute(sc.ATTR_ERROR_TYPE, barrier.errorType)
-        span.setStatus({ code: SpanStatusCode.ERROR })
-      }
+      instruments.flushEvents.record(flush.events, { [sc.ATTR_BOUNDARY]: boundary })
     }
-    span.end()
+    if (errorType !== undefined) {
+      instruments.rejections.add(1, { [sc.ATTR_BOUNDARY]: boundary, [sc.ATTR_ERROR_TYPE]: errorType })
+    }
+    if (boundary === 'tool' && outcome === 'aborted') instruments.aborted.add(1)
+    if (unguarded) instruments.unguarded.add(1, { [sc.ATTR_BOUNDARY]: boundary, [sc.ATTR_STRATEGY]: strategy })
+    if (barrier.overruled === 'threw' || barrier.overruled === 'invalid') {
+      instruments.strategyFaults.add(1, { [sc.ATTR_BOUNDARY]: boundary, [sc.ATTR_STRATEGY]: strategy })
+    }
   }
 
   #strategyName(name: string): string {
@@ -222,11 +214,19 @@ export class Telemetry {
   }
 
   #follow(): void {
+    this.#followTracer()
+    this.#followMeter()
+  }
+
+  #followTracer(): void {
     const tracerProvider = trace.getTracerProvider()
     if (tracerProvider !== this.#tracerProvider) {
       this.#tracer = tracerProvider.getTracer(sc.SCOPE_NAME, sc.SCOPE_VERSION)
       this.#tracerProvider = tracerProvider
     }
+  }
+
+  #followMeter(): void {
     const meterProvider = metrics.getMeterProvider()
     if (meterProvider !== this.#meterProvider) {
       this.#meterProvider = meterProvider
@@ -246,6 +246,23 @@ export class Telemetry {
   #failed(error: unknown): void {
     this.#log.warn('telemetry', () => `telemetry failed, barriers are not affected: ${String(error)}`)
   }
+}
+
+function endSpan(span: Span, barrier: LiveBarrier): void {
+  if (span.isRecording()) {
+    span.setAttributes({
+      [sc.ATTR_OUTCOME]: barrier.outcome,
+      [sc.ATTR_FLUSH_OUTCOME]: barrier.flushOutcome,
+      [sc.ATTR_STRATEGY]: barrier.strategy,
+      [sc.ATTR_DECISION]: barrier.decision.kind,
+      [sc.ATTR_EVENTS]: barrier.tells ? (barrier.flush?.events ?? 0) : 0,
+    })
+    if (barrier.errorType !== undefined) {
+      span.setAttribute(sc.ATTR_ERROR_TYPE, barrier.errorType)
+      span.setStatus({ code: SpanStatusCode.ERROR })
+    }
+  }
+  span.end()
 }
 
 /** Stands in where the API itself failed; never handed to a context manager. */

@@ -1,0 +1,39 @@
+#!/usr/bin/env node
+/** The executable: one entry of `COMMANDS` per command. */
+import { Command, CommanderError } from 'commander'
+import { SCOPE_NAME, SCOPE_VERSION } from '../semconv.ts'
+import { EXIT_USAGE, UsageError, type CliCommand } from './command.ts'
+import { demoCommand } from './demo-command.ts'
+import { assertNode } from './host.ts'
+
+const COMMANDS: readonly CliCommand[] = [demoCommand]
+
+process.exitCode = await main(process.argv)
+
+/** Run one command line; the process then ends by itself, with nothing left open. */
+async function main(argv: readonly string[]): Promise<number> {
+  let code = 0
+  const program = new Command(SCOPE_NAME)
+    .description('What checkpoint barriers of DeepSeek Harness agents cost, and what they hold.')
+    .version(SCOPE_VERSION)
+    .showHelpAfterError('(--help lists the commands and flags)')
+    .exitOverride()
+  for (const entry of COMMANDS) {
+    const command = program.command(entry.name).description(entry.summary).allowExcessArguments(false)
+    entry.configure(command)
+    command.action(async () => {
+      code = await entry.run(command.opts())
+    })
+  }
+  try {
+    assertNode()
+    await program.parseAsync(argv)
+    return code
+  } catch (error) {
+    // commander has said what is wrong; help and version end here too, with exit code 0.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_USAGE
+    if (!(error instanceof UsageError)) throw error
+    process.stderr.write(`error: ${error.message}\n`)
+    return EXIT_USAGE
+  }
+}
