@@ -65,6 +65,8 @@ export interface HarnessOptions {
   readonly maxParallelToolCalls?: number
   readonly model?: ScriptedModel
   readonly tools?: readonly ToolDefinition[]
+  /** Backend in place of the stock JSONL one; it gets the same config. */
+  readonly persistence?: object
   /** Mounted before the agent loop, in this order: a policy, a strategy, a listener. */
   readonly plugins?: readonly (readonly [plugin: object, config?: unknown])[]
 }
@@ -100,7 +102,7 @@ export async function createHarness(options: HarnessOptions): Promise<Harness> {
   await mount(ToolRuntime, {})
   await mount(AgentRegistry)
   const { root, compression = 'zstd', writeBatchMaxDelayMs = 200, maxParallelToolCalls = 10 } = options
-  const persistence = await mount(JsonlSessionPersistence, { root, compression, writeBatchMaxDelayMs })
+  const persistence = await mount(options.persistence ?? JsonlSessionPersistence, { root, compression, writeBatchMaxDelayMs })
   const plugins: Fiber[] = []
   for (const [plugin, config] of options.plugins ?? []) plugins.push(await mount(plugin, config))
   await mount(AgentLoop, { maxParallelToolCalls, agents: [] })

@@ -1,0 +1,60 @@
+/** The real JSONL backend with a door in front of each append: counted, held, refused, timed. */
+import type { SessionEvent, SessionHeader } from '@deepseek-ai/dsh-session'
+import JsonlSessionPersistence from '@deepseek-ai/dsh-session-persistence-jsonl'
+
+/** One append: one write and one fsync of one session's file. */
+export interface Append {
+  /** Serial number on this disk, from 1. */
+  readonly number: number
+  readonly sessionId: string
+  /** `seq` of the first event written. */
+  readonly firstSeq: number
+  readonly types: readonly string[]
+}
+
+/** What happens before the bytes are written: nothing, a wait, or a throw that refuses the append. */
+export type Door = (append: Append) => void | Promise<void>
+
+/** A disk under test. */
+export class Disk {
+  /** Appends that were asked for, oldest first; at most {@link Disk.KEPT}. */
+  readonly appends: Append[] = []
+  /** Appends that reached the file. */
+  written = 0
+  door: Door | undefined
+  /** The backend, a plugin to mount in place of the stock one. */
+  readonly plugin: typeof JsonlSessionPersistence
+  static readonly KEPT = 10_000
+  #count = 0
+
+  constructor() {
+    const enter = (meta: SessionHeader, events: readonly SessionEvent[]) => this.#enter(meta, events)
+    const done = () => {
+      this.written += 1
+    }
+    this.plugin = class extends JsonlSessionPersistence {
+      override async appendBatch(meta: SessionHeader, events: readonly SessionEvent[], isMaterialized: boolean): Promise<void> {
+        await enter(meta, events)
+        await super.appendBatch(meta, events, isMaterialized)
+        done()
+      }
+    }
+  }
+
+  #enter(meta: SessionHeader, events: readonly SessionEvent[]): void | Promise<void> {
+    const append: Append = {
+      number: (this.#count += 1),
+      sessionId: meta.id,
+      firstSeq: events[0]?.seq ?? -1,
+      types: events.map((event) => event.type),
+    }
+    this.appends.push(append)
+    if (this.appends.length > Disk.KEPT) this.appends.shift()
+    return this.door?.(append)
+  }
+}
+
+/** An error as the operating system would raise it. */
+export function storageError(code: string, message = 'injected by the test'): NodeJS.ErrnoException {
+  return Object.assign(new Error(`${code}: ${message}`), { code })
+}
