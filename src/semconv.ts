@@ -208,3 +208,21 @@ export const ERROR_TYPES: readonly string[] = [...STORAGE_ERRORS, ERROR_TIMEOUT,
 
 /** Distinct strategy names on metrics; later ones fold into `_OTHER`. */
 export const MAX_STRATEGY_NAMES = 16
+
+/** Labels of an exemplar, under the names that Prometheus and Grafana look for. */
+export const EXEMPLAR_TRACE_ID = 'trace_id'
+export const EXEMPLAR_SPAN_ID = 'span_id'
+
+/** Families of the process, on the Prometheus endpoint alone; named as prom-client names them, so that its dashboards fit. */
+export const FAMILY_PROCESS_START = 'process_start_time_seconds'
+export const FAMILY_GC_DURATION = 'nodejs_gc_duration_seconds'
+export const LABEL_GC_KIND = 'kind'
+export const FAMILIES_EVENT_LOOP_LAG = {
+  mean: 'nodejs_eventloop_lag_mean_seconds',
+  p50: 'nodejs_eventloop_lag_p50_seconds',
+  p90: 'nodejs_eventloop_lag_p90_seconds',
+  p99: 'nodejs_eventloop_lag_p99_seconds',
+  max: 'nodejs_eventloop_lag_max_seconds',
+} as const
+/** Bounds of the garbage collection histogram, in seconds. */
+export const GC_BUCKETS_SECONDS: readonly number[] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1]
