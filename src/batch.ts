@@ -4,7 +4,8 @@
  * The loop records a call, awaits its policy and guards, dispatches it, and only then records the next; parallel
  * calls therefore reach their barriers one after another while none has finished. A flush begun when the last one
  * arrived covers every recorded call. A call that never arrives (denied, or waiting for a person's approval) must
- * not hold the others: it is struck off as soon as that is known, and the wait is bounded in any case.
+ * not hold the others: it is struck off as soon as that is known, and the wait is bounded in any case. Calls that come
+ * after a release gather anew.
  */
 import type { LiveBarrier } from './checkpoint.ts'
 
@@ -16,15 +17,16 @@ interface ToolCallBlock {
   readonly arguments: string
 }
 
-/** Whether the host may run this call beside others. */
-export type IsParallel = (call: { callId: string; name: string; arguments: unknown }) => boolean
+/** Whether the host may run this call beside others; the agent is the one that makes it, for its tools may be its own. */
+export type IsParallel = (call: { callId: string; name: string; arguments: unknown; agent: unknown }) => boolean
 
 /**
  * Ids of the calls that may be dispatched together with `callId`, itself included: the run of parallel-safe calls
  * around it in the assistant message.
  * @param message - content of the assistant message that made the call.
+ * @param agent - the agent that makes it.
  */
-export function siblingsOf(message: readonly unknown[], callId: string, isParallel: IsParallel): string[] {
+export function siblingsOf(message: readonly unknown[], callId: string, agent: unknown, isParallel: IsParallel): string[] {
   const calls = message.filter(isToolCall)
   const own = calls.findIndex((call) => call.id === callId)
   if (own === -1 || !parallel(calls[own])) return [callId]
@@ -36,7 +38,7 @@ export function siblingsOf(message: readonly unknown[], callId: string, isParall
 
   function parallel(call: ToolCallBlock | undefined): boolean {
     if (call === undefined) return false
-    return isParallel({ callId: call.id, name: call.name, arguments: parseArguments(call.arguments) })
+    return isParallel({ callId: call.id, name: call.name, arguments: parseArguments(call.arguments), agent })
   }
 }
 
@@ -49,16 +51,23 @@ export class ToolBatch {
   readonly #limit: number
   readonly #release: (barriers: readonly LiveBarrier[]) => void
   #timer: ReturnType<typeof setTimeout> | undefined
-  #released = false
+  /** Calls that reached their barrier, in all. */
+  #arrived = 0
 
   /**
-   * @param callIds - the calls of the run.
+   * @param callIds - the calls of the run, in the order of the message.
+   * @param first - the first of them to arrive: the loop is past all that come before it.
    * @param limit - how many the loop runs at once: no more can arrive before one finishes.
-   * @param release - flushes once for the barriers it is given.
+   * @param release - flushes once for the barriers it is given; called again for those that come later.
    */
-  constructor(callIds: readonly string[], limit: number, release: (barriers: readonly LiveBarrier[]) => void) {
+  constructor(
+    callIds: readonly string[],
+    first: string,
+    limit: number,
+    release: (barriers: readonly LiveBarrier[]) => void,
+  ) {
     this.#callIds = new Set(callIds)
-    this.#missing = new Set(callIds)
+    this.#missing = new Set(callIds.slice(callIds.indexOf(first)))
     this.#limit = limit
     this.#release = release
   }
@@ -68,25 +77,24 @@ export class ToolBatch {
     return this.#callIds.has(callId)
   }
 
-  /** Whether this run can still take the call: one that comes after the release flushes for itself. */
-  accepts(callId: string): boolean {
-    return !this.#released && this.#missing.has(callId)
-  }
-
   /**
    * A call reached its barrier.
    * @param waitMs - longest wait for its siblings, counted from the first arrival.
    */
   join(barrier: LiveBarrier, callId: string, waitMs: number): void {
     this.#missing.delete(callId)
+    this.#arrived += 1
     this.#waiting.push(barrier)
-    this.#timer ??= setTimeout(() => this.#go(), waitMs)
-    this.#check()
+    if (this.#missing.size === 0 || this.#arrived >= this.#limit) this.#go()
+    else this.#timer ??= setTimeout(() => this.#go(), waitMs)
   }
 
-  /** A call will not come to its barrier soon, or has left it. */
-  strike(callId: string): void {
-    if (this.#missing.delete(callId)) this.#check()
+  /**
+   * A call will not come to its barrier soon, or has been there.
+   * @param blocking - the loop itself waits for this call (a person is asked): no sibling can come before that ends.
+   */
+  strike(callId: string, blocking = false): void {
+    if (this.#missing.delete(callId) && (blocking || this.#missing.size === 0)) this.#go()
   }
 
   /** A waiting call was aborted, timed out or unloaded. */
@@ -94,20 +102,18 @@ export class ToolBatch {
     const index = this.#waiting.indexOf(barrier)
     if (index === -1) return
     this.#waiting.splice(index, 1)
-    if (this.#waiting.length > 0) return
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-  }
-
-  #check(): void {
-    if (this.#waiting.length > 0 && (this.#missing.size === 0 || this.#waiting.length >= this.#limit)) this.#go()
+    if (this.#waiting.length === 0) this.#disarm()
   }
 
   #go(): void {
+    this.#disarm()
+    // One that was aborted in this very tick has not left yet.
+    this.#release(this.#waiting.splice(0).filter((barrier) => barrier.wokenBy === undefined))
+  }
+
+  #disarm(): void {
     clearTimeout(this.#timer)
-    if (this.#released) return
-    this.#released = true
-    this.#release(this.#waiting.splice(0))
+    this.#timer = undefined
   }
 }
 

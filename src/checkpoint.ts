@@ -266,9 +266,9 @@ export class Checkpoint {
     })
   }
 
-  /** A call of the session will not reach a barrier soon: siblings must not wait for it. */
-  strike(ledger: Ledger, callId: string): void {
-    ledger.batch?.strike(callId)
+  /** A call of the session will not reach a barrier soon: siblings must not wait for it, nor for those `blocking` holds up. */
+  strike(ledger: Ledger, callId: string, blocking = false): void {
+    ledger.batch?.strike(callId, blocking)
   }
 
   /** A resumed session brought calls that recovery answered. */
@@ -367,11 +367,10 @@ export class Checkpoint {
     const callId = barrier.subject.callId ?? ''
     this.#host.watchToolPolicy()
     if (ledger.batch?.covers(callId) !== true) {
-      const callIds = siblingsOf(ledger.message, callId, this.#host.isParallel)
-      ledger.batch = new ToolBatch(callIds, this.#host.maxParallel(), (barriers) => this.#flush(barriers))
+      const callIds = siblingsOf(ledger.message, callId, ledger.agent, this.#host.isParallel)
+      ledger.batch = new ToolBatch(callIds, callId, this.#host.maxParallel(), (barriers) => this.#flush(barriers))
     }
-    if (ledger.batch.accepts(callId)) ledger.batch.join(barrier, callId, delayMs)
-    else this.#flush([barrier])
+    ledger.batch.join(barrier, callId, delayMs)
   }
 
   #reject(barrier: LiveBarrier, errorType: string, error: unknown): never {

@@ -65,6 +65,7 @@ export function apply(ctx: Context, config: Config): void {
     if (agent === undefined || exec.parent !== undefined) return next()
     const ledger = checkpoint.ledger(agent.session)
     ledger.agentId = agent.id
+    ledger.agent = agent
     const subject = subjectOf('tool', ledger, { callId: exec.callId, toolName: exec.name })
     const barrier = checkpoint.open(subject, ledger, exec.signal, telemetry.parent(ledger))
     if (barrier.ready !== undefined) await barrier.ready
@@ -210,12 +211,12 @@ function watchToolPolicy(ctx: Context, checkpoint: Checkpoint): void {
       const { agent } = exec
       if (agent === undefined || exec.parent !== undefined) return next()
       const ledger = checkpoint.ledger(agent.session)
-      const strike = () => checkpoint.strike(ledger, exec.callId)
+      const strike = (blocking?: boolean) => checkpoint.strike(ledger, exec.callId, blocking)
       try {
         const decision = await next()
         // Guards answer at once after this hook: a call that they let through is at its barrier before the immediate.
         if (decision.kind === 'allow') setImmediate(strike)
-        else strike()
+        else strike(decision.kind === 'ask')
         return decision
       } catch (error) {
         strike()

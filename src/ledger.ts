@@ -66,6 +66,8 @@ export class Ledger {
   readonly agentPreset: string | undefined
   readonly delegationDepth: number
   agentId: string | undefined
+  /** The agent of the last tool call. */
+  agent: unknown
   turn: number | undefined
   step: number | undefined
   /** Whether a turn is open; unknown until the first turn event. */

@@ -34,8 +34,11 @@ export interface CheckpointStrategy {
 
 /** Longest `delayMs`: a strategy may trade latency for appends, not stall the agent. */
 export const MAX_DELAY_MS = 1_000
-/** Wait for siblings when a `group` decision names no `delayMs`. */
-export const DEFAULT_GROUP_DELAY_MS = 10
+/**
+ * Wait for siblings when a `group` decision names no `delayMs`. Only a sibling whose policy takes this long makes
+ * anybody wait this long, and the loop awaits the policies of a group one after another.
+ */
+export const DEFAULT_GROUP_DELAY_MS = 50
 /** Largest delay of a Node timer; beyond it one fires at once. */
 export const MAX_TIMER_MS = 2_147_483_647
 
