@@ -86,16 +86,19 @@ export interface CallFate {
 export function fatesOf(events: readonly SessionEvent[]): readonly CallFate[] {
   const fates: CallFate[] = []
   const pending = new Map<string, CallFate>()
-  let turn: number | undefined
+  // Recorded, but asked for by no message: recovery does not look at these.
+  const unasked = new Set<string>()
+  let turnOpen = false
   const close = (state: 'open' | 'unresolved') => {
-    fates.push(...[...pending.values()].map((fate) => ({ ...fate, state })))
+    for (const fate of pending.values()) fates.push({ ...fate, state: unasked.has(fate.callId) ? 'unresolved' : state })
     pending.clear()
+    unasked.clear()
   }
   for (const event of events) {
     switch (event.type) {
       case 'turn/start':
         close('unresolved')
-        ;({ turn } = event.data)
+        turnOpen = true
         break
       case 'assistant/message':
         for (const block of event.data.message.content) {
@@ -104,6 +107,13 @@ export function fatesOf(events: readonly SessionEvent[]): readonly CallFate[] {
           pending.set(block.id, { callId: block.id, toolName: block.name, turn: event.data.turn, step, state: 'open' })
         }
         break
+      case 'tool/call': {
+        const { callId, name: toolName, step } = event.data
+        if (pending.has(callId)) break
+        unasked.add(callId)
+        pending.set(callId, { callId, toolName, turn: event.data.turn, step, state: 'unresolved' })
+        break
+      }
       case 'tool/result': {
         const fate = pending.get(event.data.message.source.callId)
         if (fate === undefined) break
@@ -116,13 +126,13 @@ export function fatesOf(events: readonly SessionEvent[]): readonly CallFate[] {
         break
       case 'turn/end':
         close('unresolved')
-        turn = undefined
+        turnOpen = false
         break
       default:
         break
     }
   }
   // Recovery closes only a turn that is still open.
-  close(turn === undefined ? 'unresolved' : 'open')
+  close(turnOpen ? 'open' : 'unresolved')
   return fates
 }
