@@ -47,6 +47,8 @@ export const ATTR_TOOL_NAME = 'gen_ai.tool.name'
 export const ATTR_TOOL_CALL_ID = 'gen_ai.tool.call.id'
 export const ATTR_REQUEST_MODEL = 'gen_ai.request.model'
 export const ATTR_ERROR_TYPE = 'error.type'
+/** Resource attribute, set by the SDK plugin. */
+export const ATTR_SERVICE_NAME = 'service.name'
 
 export const METRIC_BARRIER_DURATION = 'dsh.checkpoint.barrier.duration'
 export const METRIC_FLUSH_DURATION = 'dsh.checkpoint.flush.duration'
