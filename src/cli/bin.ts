@@ -8,6 +8,10 @@ import { assertNode } from './host.ts'
 
 const COMMANDS: readonly CliCommand[] = [demoCommand]
 
+// A reader that leaves early (`| head`) is no failure: the exit code still says what the run found.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+})
 process.exitCode = await main(process.argv)
 
 /** Run one command line; the process then ends by itself, with nothing left open. */

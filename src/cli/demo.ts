@@ -1,12 +1,13 @@
 /** The demo: a real agent loop, real files, staged faults, a SIGKILL and its recovery; what it says, it has checked. */
 import { extname, join } from 'node:path'
+import type { SessionEvent } from '@deepseek-ai/dsh-session'
 import type { RecoveredCall } from '../barrier.ts'
 import { BarrierLog, type BarrierRow } from './barrier-log.ts'
 import { Checklist, type Check } from './checklist.ts'
 import { runCrash } from './demo-crash.ts'
 import { createRunFolder, type DemoOptions, type DemoStage } from './demo-stage.ts'
 import { runTurns, type TurnTimes } from './demo-turns.ts'
-import { isContiguous, LogTail } from './session-log.ts'
+import { fatesOf, isContiguous, LogTail } from './session-log.ts'
 
 /** What a run saw. JSON-safe. */
 export interface DemoReport {
@@ -40,9 +41,14 @@ export async function runDemo(options: DemoOptions): Promise<DemoReport> {
   const crash = await runCrash(stage)
   const logs = [live, crash].map(({ session, path }) => ({ session, path, events: new LogTail(path).read() }))
   checks.add(
-    'seq',
-    'No event is written twice or missed',
-    Object.fromEntries(logs.map(({ session, events }) => [`seq of ${session} is contiguous`, events.length > 0 && isContiguous(events)])),
+    'log',
+    'Each log counts its events without a gap and holds one result for every call',
+    Object.fromEntries(
+      logs.flatMap(({ session, events }) => [
+        [`${session} has contiguous seq`, events.length > 0 && isContiguous(events)],
+        [`${session} has one result for every call`, hasOneResultEach(events)],
+      ]),
+    ),
     logs.map(({ session, events }) => `${session}: seq 0 to ${events.length - 1}`).join(', '),
   )
   return {
@@ -55,4 +61,10 @@ export async function runDemo(options: DemoOptions): Promise<DemoReport> {
     logs: logs.filter(({ path }) => path !== '').map(({ session, path, events }) => ({ session, path, events: events.length })),
     durationMs: performance.now() - startedAt,
   }
+}
+
+function hasOneResultEach(events: readonly SessionEvent[]): boolean {
+  const results = events.filter(({ type }) => type === 'tool/result').length
+  const fates = fatesOf(events)
+  return results === fates.length && fates.every(({ state }) => state === 'answered')
 }

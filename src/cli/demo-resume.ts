@@ -1,0 +1,197 @@
+/** `demo --resume`: what crash recovery answers to the calls of somebody's own log, tried on a copy. */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, extname, join } from 'node:path'
+import type { Message } from '@deepseek-ai/dsh-llm'
+import type { SessionEvent } from '@deepseek-ai/dsh-session'
+import { createHarness, type Harness } from '../testing/harness.ts'
+import { BarrierLog } from './barrier-log.ts'
+import { Checklist, type Check } from './checklist.ts'
+import { UsageError } from './command.ts'
+import { createRunFolder, within } from './demo-stage.ts'
+import { readSessionFile, type SessionFile } from './session-file.ts'
+import { fatesOf, isContiguous, type CallFate } from './session-log.ts'
+
+const FLAG = '--resume'
+/** Recovery's answers, and what the policy's records call them. */
+const RECOVERY_OF: Readonly<Record<string, string>> = { TOOL_OUTCOME_UNKNOWN: 'unknown', TOOL_NOT_STARTED: 'not_started' }
+
+/** One call whose result the agent never got from its tool. */
+export interface ResumedCall {
+  readonly callId: string
+  readonly toolName: string
+  readonly turn: number
+  readonly step: number
+  /**
+   * `now`: this resume answered it. `earlier`: a resume before it did. `withheld`: recovery would answer it, but the
+   * session was not resumed. `unresolved`: closed without a result, which nothing repairs.
+   */
+  readonly state: 'now' | 'earlier' | 'withheld' | 'unresolved'
+  /** Recovery's code; absent when unresolved. */
+  readonly answer?: string
+}
+
+/** What became of a log. JSON-safe. */
+export interface ResumeReport {
+  /** Whether the session can go on, and everything checked held. */
+  readonly ok: boolean
+  readonly sessionId: string
+  readonly source: string
+  /** The copy that was resumed, or was not. */
+  readonly copy: string
+  readonly events: number
+  /** Calls with a result from their tool. */
+  readonly answeredCalls: number
+  readonly calls: readonly ResumedCall[]
+  /** Whether the session was resumed and took a turn with a scripted model. */
+  readonly resumed: boolean
+  readonly checks: readonly Check[]
+}
+
+/** How to resume. */
+export interface ResumeOptions {
+  readonly file: string
+  readonly dir?: string
+  readonly progress: (line: string) => void
+}
+
+/** Try a log: never the original, and nothing leaves the machine. */
+export async function resumeLog(options: ResumeOptions): Promise<ResumeReport> {
+  const file = readSessionFile(FLAG, options.file)
+  const root = join(createRunFolder(options.dir), 'sessions')
+  const policy = (await import(new URL(`../index${extname(import.meta.url)}`, import.meta.url).href)) as object
+  const harness = await createHarness({ root, compression: file.compression, plugins: [[policy, {}]] })
+  try {
+    const copy = place(harness, file)
+    options.progress(`copied ${file.path} to ${copy}`)
+    const events = await readEvents(harness, file)
+    const fates = fatesOf(events)
+    const checks = new Checklist()
+    const resumed = !fates.some(({ state }) => state === 'unresolved')
+    const calls = resumed
+      ? await resume(harness, file, fates, checks, options.progress)
+      : await leave(harness, file, fates, copy, checks)
+    checks.add('original', 'The original file is as it was', { 'its bytes are the same': readFileSync(file.path).equals(file.bytes) }, 'same bytes')
+    const answeredCalls = fates.filter((fate) => fate.state === 'answered' && RECOVERY_OF[fate.code ?? ''] === undefined).length
+    return {
+      ok: resumed && checks.ok,
+      sessionId: file.header.id,
+      source: file.path,
+      copy,
+      events: events.length,
+      answeredCalls,
+      calls,
+      resumed,
+      checks: checks.all,
+    }
+  } finally {
+    await within('unloading', harness.dispose())
+  }
+}
+
+/** Put the copy where the backend looks for it. */
+function place({ ctx }: Harness, file: SessionFile): string {
+  const copy = ctx.sessionPersistence.locate(file.header)?.path
+  if (copy === undefined) throw new Error('the persistence backend names no file for a session')
+  mkdirSync(dirname(copy), { recursive: true })
+  writeFileSync(copy, file.bytes)
+  return copy
+}
+
+/** The stored events, without any repair. */
+async function readEvents({ ctx }: Harness, file: SessionFile): Promise<readonly SessionEvent[]> {
+  try {
+    return (await ctx.sessionPersistence.readFrom(file.header.id, 0)).events
+  } catch (error) {
+    throw new UsageError(`${FLAG}: ${file.path} cannot be read as a session log: ${(error as Error).message}`)
+  }
+}
+
+/** Resume the copy and take a turn. */
+async function resume(
+  harness: Harness,
+  file: SessionFile,
+  fates: readonly CallFate[],
+  checks: Checklist,
+  progress: (line: string) => void,
+): Promise<readonly ResumedCall[]> {
+  const told = new BarrierLog()
+  told.listen(harness.ctx.get('checkpoints'))
+  let balanced = false
+  harness.model.onRequest = ({ messages }) => {
+    balanced = isBalanced(messages)
+  }
+  const { agent } = await harness.resumeAgent(file.header.id)
+  progress('resumed; taking a turn with a scripted model')
+  await within('the turn after the resume', harness.say(agent, 'go on'))
+  await within('a flush', harness.ctx.sessions.flush(agent.session))
+  const { events } = await harness.ctx.sessionPersistence.readFrom(file.header.id, 0)
+  const open = fates.filter(({ state }) => state === 'open')
+  const calls = withAnswers(fates, fatesOf(events), 'now')
+  const now = calls.filter(({ state }) => state === 'now')
+  checks.add(
+    'answers',
+    'Every call that a crash left open is answered once, and the policy tells of it',
+    {
+      'each has an answer of recovery': now.length === open.length && now.every(({ answer = '' }) => answer in RECOVERY_OF),
+      'the policy told the same': sameCalls(now.map(({ callId, answer = '' }) => `${RECOVERY_OF[answer]} ${callId}`), told.recovered.map(({ callId, recovery }) => `${recovery} ${callId}`)),
+    },
+    now.length === 0 ? 'none was open' : `${now.length} answered`,
+  )
+  checks.add(
+    'turn',
+    'The session takes another turn, with a history in which every call has a result',
+    {
+      'the history sent to the scripted model is balanced': balanced,
+      'the turn completed': events.findLast((event) => event.type === 'turn/end')?.data.reason?.kind === 'completed',
+      'seq is contiguous': isContiguous(events),
+    },
+    `seq 0 to ${events.length - 1}`,
+  )
+  return calls
+}
+
+/** A step was closed over a call without a result: no model gets this history, and no result is invented. */
+async function leave(
+  { ctx }: Harness,
+  file: SessionFile,
+  fates: readonly CallFate[],
+  copy: string,
+  checks: Checklist,
+): Promise<readonly ResumedCall[]> {
+  const { events } = await ctx.sessionPersistence.inspect(file.header.id)
+  checks.add('copy', 'Nothing is appended to a log with an unresolved call', { 'the copy is as it was': readFileSync(copy).equals(file.bytes) }, 'same bytes')
+  return withAnswers(fates, fatesOf(events), 'withheld')
+}
+
+/** Calls that no tool answered, with recovery's answer from the log `after` it. */
+function withAnswers(before: readonly CallFate[], after: readonly CallFate[], state: 'now' | 'withheld'): readonly ResumedCall[] {
+  return before.flatMap((fate): readonly ResumedCall[] => {
+    const { callId, toolName, turn, step, code = '' } = fate
+    const call = { callId, toolName, turn, step }
+    switch (fate.state) {
+      case 'unresolved':
+        return [{ ...call, state: 'unresolved' }]
+      case 'open':
+        return [{ ...call, state, answer: after.find((other) => other.callId === callId && other.turn === turn && other.step === step)?.code }]
+      case 'answered':
+        return code in RECOVERY_OF ? [{ ...call, state: 'earlier', answer: code }] : []
+    }
+  })
+}
+
+function sameCalls(left: readonly string[], right: readonly string[]): boolean {
+  return JSON.stringify(left.toSorted()) === JSON.stringify(right.toSorted())
+}
+
+/** Whether every call of a history has its result before the next answer of the model. */
+function isBalanced(messages: readonly Message[]): boolean {
+  const waiting = new Set<string>()
+  for (const message of messages) {
+    if (message.role === 'assistant' && waiting.size > 0) return false
+    for (const block of message.content) {
+      if (block.type === 'tool-call') waiting.add(block.id)
+      else if (block.type === 'tool-result') waiting.delete(block.toolCallId)
+    }
+  }
+  return waiting.size === 0
+}

@@ -1,0 +1,60 @@
+/** The report of `demo --resume` for a person. */
+import { checkLines, heading } from './demo-text.ts'
+import type { ResumedCall, ResumeReport } from './demo-resume.ts'
+import { paint, renderTable } from './table.ts'
+
+/** What recovery answered per call, and whether the session can go on. */
+export function resumeText(report: ResumeReport): string {
+  const { calls, checks, copy, events, sessionId, answeredCalls } = report
+  return [
+    heading(`Session ${sessionId}, ${events} events`),
+    `  ${count(answeredCalls + calls.length, 'tool call')}, ${answeredCalls} with a result of the tool`,
+    ...(calls.length === 0 ? [] : ['', table(calls)]),
+    '',
+    heading('What was checked'),
+    checkLines(checks),
+    '',
+    heading('The copy, kept'),
+    `  ${copy}`,
+    '',
+    verdict(report),
+  ].join('\n')
+}
+
+function table(calls: readonly ResumedCall[]): string {
+  return renderTable(
+    [{ title: 'call' }, { title: 'tool' }, { title: 'turn', numeric: true }, { title: 'step', numeric: true }, { title: 'answer' }],
+    calls.map((call) => [call.callId, call.toolName, String(call.turn), String(call.step), answerOf(call)]),
+  )
+}
+
+function answerOf({ state, answer = 'no answer' }: ResumedCall): string {
+  switch (state) {
+    case 'now':
+      return answer
+    case 'earlier':
+      return `${answer}, by an earlier resume`
+    case 'withheld':
+      return `not answered; would be ${answer}`
+    case 'unresolved':
+      return 'UNRESOLVED: its step was closed without a result'
+  }
+}
+
+function verdict({ ok, calls }: ResumeReport): string {
+  const unresolved = calls.filter(({ state }) => state === 'unresolved')
+  if (unresolved.length > 0) {
+    return paint(
+      'red',
+      `${count(unresolved.length, 'call')} unresolved: ${unresolved.map(({ callId }) => callId).join(', ')}. The session was not resumed:\n` +
+        'no provider accepts a call without a result, and a result after the step was closed would be invented.',
+    )
+  }
+  if (!ok) return paint('red', 'NOT everything that was checked held.')
+  const now = calls.filter(({ state }) => state === 'now').length
+  return paint('green', now === 0 ? 'No call was open. The session took another turn.' : `${count(now, 'open call')} answered. The session took another turn.`)
+}
+
+function count(n: number, noun: string): string {
+  return `${n} ${noun}${n === 1 ? '' : 's'}`
+}
