@@ -88,6 +88,8 @@ export function checked<T extends object>(
     return issues.length > 0 ? { issues } : { value: new schema(given as never) }
   }
   const accepts = (field: keyof T & string, value: unknown): boolean => {
+    // NaN passes every comparison that a schema makes with it.
+    if (typeof value === 'number' && !Number.isFinite(value)) return false
     try {
       new schema({ [field]: value } as never)
     } catch {

@@ -2,7 +2,8 @@ import { CheckpointError } from '../src/index.ts'
 import type { Agent } from '@deepseek-ai/dsh-agent'
 import { expect, test, vi } from 'vitest'
 import { createTool, ScriptedModel, textChunks } from '../src/testing/harness.ts'
-import { createApp, isOnDisk, readLog, storageError, summary } from './support/app.ts'
+import { createApp, storageError, summary } from './support/app.ts'
+import { isOnDisk, readLog } from './support/log.ts'
 
 /** An app that writes down the order of flushes, adapter calls and tool bodies. */
 async function createOrdered(answers: ConstructorParameters<typeof ScriptedModel>[0], config?: object, policy = true) {

@@ -2,7 +2,8 @@ import type { Context } from '@deepseek-ai/cordis'
 import { expect, test, vi } from 'vitest'
 import type { Barrier, Decision } from '../src/index.ts'
 import { createTool, ScriptedModel } from '../src/testing/harness.ts'
-import { createApp, isOnDisk, storageError, summary } from './support/app.ts'
+import { createApp, storageError, summary } from './support/app.ts'
+import { isOnDisk } from './support/log.ts'
 
 /** A strategy plugin around one function. */
 function strategy(name: string, decide: (barrier: Barrier) => unknown) {

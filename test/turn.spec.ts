@@ -1,6 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { createTool, ScriptedModel } from '../src/testing/harness.ts'
-import { createApp, readLog, storageError, summary } from './support/app.ts'
+import { createApp, storageError, summary } from './support/app.ts'
+import { readLog } from './support/log.ts'
 
 /** Long enough that write-behind has no part in what the tests see. */
 const NO_WRITE_BEHIND = { writeBatchMaxDelayMs: 60_000 }

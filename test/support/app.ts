@@ -1,5 +1,5 @@
 /** A harness in a folder of its own, and the faults the tests inject: a held and a failing flush. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Context } from '@deepseek-ai/cordis'
@@ -72,19 +72,6 @@ export async function createApp(options: Partial<HarnessOptions> & { readonly co
 /** An error as `fs` makes it. */
 export function storageError(code: string): Error {
   return Object.assign(new Error(`${code}: no space left on device, write '/somewhere/private/session.jsonl'`), { code })
-}
-
-/** Events of the only log below a root, read from the file as an outsider would. */
-export function readLog(root: string): { type: string; seq: number; data: Record<string, unknown> }[] {
-  const [file] = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.jsonl'))
-  if (file === undefined) return []
-  const lines = readFileSync(join(root, file), 'utf8').split('\n').filter((line) => line !== '')
-  return lines.slice(1).map((line) => JSON.parse(line))
-}
-
-/** Whether a tool call is on disk. */
-export function isOnDisk(root: string, callId: string): boolean {
-  return readLog(root).some((event) => event.type === 'tool/call' && event.data['callId'] === callId)
 }
 
 /** One line per barrier: `boundary:outcome:flushOutcome`. */
