@@ -346,15 +346,24 @@ export class Checkpoint {
     return (barrier.decision = decision)
   }
 
-  #flush(barriers: readonly LiveBarrier[]): void {
+  /** @param anew - whether the barriers were part of a flush before. */
+  #flush(barriers: readonly LiveBarrier[], anew = false): void {
     const [first] = barriers
     if (first === undefined) return
-    const flush = first.ledger.flush(this.#host.flush)
+    const { ledger } = first
+    const early = first.ready === undefined
+    const flush = ledger.flush(this.#host.flush, early)
     flush.holders = barriers.length
-    for (const barrier of barriers) {
-      barrier.flush = flush
-      if (barrier.ready !== undefined) flush.whenEnded(() => barrier.wake('flush'))
-    }
+    for (const barrier of barriers) barrier.flush = flush
+    if (early) return
+    flush.whenEnded(() => {
+      // The host lets a flush join the write that is under way. Of one that was started early a failure is only recorded.
+      if (!anew && flush.outcome === 'rejected' && flush.error === ledger.earlyError) {
+        this.#flush(barriers.filter(({ wokenBy }) => wokenBy === undefined), true)
+      } else {
+        for (const barrier of barriers) barrier.wake('flush')
+      }
+    })
   }
 
   #limit(barrier: LiveBarrier, decidedMs: number | undefined): void {

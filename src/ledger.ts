@@ -78,6 +78,8 @@ export class Ledger {
   /** Content of the last assistant message of the open step. */
   message: readonly unknown[] = []
   consecutiveFailures = 0
+  /** Rejection of the last write that was started and failed. */
+  earlyError: unknown = NO_ERROR
   /** `seq` when an idle flush last ended: the same events are not tried twice. */
   idleSeq = -1
   #durableSeq = 0
@@ -116,15 +118,21 @@ export class Ledger {
     for (const flush of this.#inFlight) flush.firstAfterAt ??= now
   }
 
-  /** Begin a flush now and keep the books on it. Never throws, never leaves a rejection unhandled. */
-  flush(send: SendFlush): Flush {
+  /**
+   * Begin a flush now and keep the books on it. Never throws, never leaves a rejection unhandled.
+   * @param early - whether nobody waits for it.
+   */
+  flush(send: SendFlush, early = false): Flush {
     const { seq } = this.session
     const flush = new Flush(seq, Math.max(0, seq - this.#claimedSeq))
     this.#claimedSeq = Math.max(this.#claimedSeq, seq)
     this.#inFlight.push(flush)
     send(this.session).then(
       (confirmed) => this.#ended(flush, confirmed === false ? 'unconfirmed' : 'durable', undefined),
-      (error: unknown) => this.#ended(flush, 'rejected', error),
+      (error: unknown) => {
+        if (early) this.earlyError = error
+        this.#ended(flush, 'rejected', error)
+      },
     )
     return flush
   }
@@ -149,3 +157,6 @@ export class Ledger {
     flush.end(outcome, error)
   }
 }
+
+/** Equal to no rejection, whatever was thrown. */
+const NO_ERROR = Symbol('no error')
