@@ -3,7 +3,8 @@ import { expect, test, vi } from 'vitest'
 import * as policy from '../src/index.ts'
 import coalesced from '../src/strategies/coalesced.ts'
 import { createTool, ScriptedModel, type HarnessOptions, type ScriptedCall } from '../src/testing/harness.ts'
-import { createApp, isOnDisk, type App } from './support/app.ts'
+import { createApp, type App } from './support/app.ts'
+import { isOnDisk } from './support/log.ts'
 
 /** Far longer than any test may take: whoever waits for it has waited in vain. */
 const LONG_MS = 1_000
