@@ -41,7 +41,7 @@ export function latency(): Dashboard {
     (dashboard) => {
       const recent = `time() - ${processSeries(PROCESS.started, PANEL)} < $__interval_ms / 1000`
       // No start time on the OTLP path; there each start brings a new instance.
-      const fresh = `${series(sc.METRIC_POLICY_ACTIVE, PANEL)} unless ${series(sc.METRIC_POLICY_ACTIVE, PANEL)} offset $__interval`
+      const fresh = `${series(sc.METRIC_POLICY_ACTIVE, PANEL)} unless (${series(sc.METRIC_POLICY_ACTIVE, PANEL)} offset $__interval)`
       dashboard.annotation(annotation('Process starts', `${recent} or on (${PROCESS_LABELS.join(', ')}) (${fresh})`, '{{job}} {{instance}} started', 'blue'))
     },
   )
