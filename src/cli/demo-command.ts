@@ -15,6 +15,8 @@ interface DemoFlags {
   readonly dir?: string
   readonly json?: boolean
   readonly resume?: string
+  /** No flag: only a caller in code can mount another policy, to see that the checks fail with a bad one. */
+  readonly policy?: string
 }
 
 /** Runs an agent on the real harness, breaks it in several ways, and shows what its barriers cost and held. */
@@ -35,12 +37,12 @@ export const demoCommand: CliCommand = {
   },
 
   async run(options): Promise<number> {
-    const { resume, dir, json = false, turns, parallel } = options as unknown as DemoFlags
+    const { resume, dir, json = false, turns, parallel, policy } = options as unknown as DemoFlags
     const stream = json ? process.stderr : process.stdout
     const progress = (line: string) => void stream.write(`${paint('dim', `- ${line}`, stream)}\n`)
     try {
       const { report, text } =
-        resume === undefined ? await runAgent({ turns, parallel, dir, progress }) : await resumeOwn({ file: resume, dir, progress })
+        resume === undefined ? await runAgent({ turns, parallel, dir, progress, policy }) : await resumeOwn({ file: resume, dir, progress })
       process.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : `\n${text()}\n`)
       return report.ok ? 0 : 1
     } catch (error) {

@@ -102,8 +102,21 @@ async function readEvents({ ctx }: Harness, file: SessionFile): Promise<readonly
   try {
     return (await ctx.sessionPersistence.readFrom(file.header.id, 0)).events
   } catch (error) {
-    throw new UsageError(`${FLAG}: ${file.path} cannot be read as a session log: ${(error as Error).message}`)
+    throw unreadable(file, error)
   }
+}
+
+/** The events as recovery would leave them, with every check of the host; nothing is written. */
+async function inspect({ ctx }: Harness, file: SessionFile): Promise<readonly SessionEvent[]> {
+  try {
+    return (await ctx.sessionPersistence.inspect(file.header.id)).events
+  } catch (error) {
+    throw unreadable(file, error)
+  }
+}
+
+function unreadable(file: SessionFile, error: unknown): UsageError {
+  return new UsageError(`${FLAG}: ${file.path} cannot be read as a session log: ${(error as Error).message}`)
 }
 
 /** Resume the copy and take a turn. */
@@ -120,6 +133,7 @@ async function resume(
   harness.model.onRequest = ({ messages }) => {
     balanced = isBalanced(messages)
   }
+  await inspect(harness, file)
   const { agent } = await harness.resumeAgent(file.header.id)
   progress('resumed; taking a turn with a scripted model')
   await within('the turn after the resume', harness.say(agent, 'go on'))
@@ -152,13 +166,14 @@ async function resume(
 
 /** A step was closed over a call without a result: no model gets this history, and no result is invented. */
 async function leave(
-  { ctx }: Harness,
+  harness: Harness,
   file: SessionFile,
   fates: readonly CallFate[],
   copy: string,
   checks: Checklist,
 ): Promise<readonly ResumedCall[]> {
-  const { events } = await ctx.sessionPersistence.inspect(file.header.id)
+  // A host that refuses such a log has nothing to say about its open calls; the unresolved one is named all the same.
+  const events = await inspect(harness, file).catch(() => [])
   checks.add('copy', 'Nothing is appended to a log with an unresolved call', { 'the copy is as it was': readFileSync(copy).equals(file.bytes) }, 'same bytes')
   return withAnswers(fates, fatesOf(events), 'withheld')
 }

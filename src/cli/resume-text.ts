@@ -28,14 +28,14 @@ function table(calls: readonly ResumedCall[]): string {
   )
 }
 
-function answerOf({ state, answer = 'no answer' }: ResumedCall): string {
+function answerOf({ state, answer }: ResumedCall): string {
   switch (state) {
     case 'now':
-      return answer
+      return answer ?? 'no answer'
     case 'earlier':
-      return `${answer}, by an earlier resume`
+      return `${answer ?? 'answered'}, by an earlier resume`
     case 'withheld':
-      return `not answered; would be ${answer}`
+      return answer === undefined ? 'not answered' : `not answered; would be ${answer}`
     case 'unresolved':
       return 'UNRESOLVED: its step was closed without a result'
   }
