@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { parse } from 'yaml'
 import type { SettledBarrier } from '../src/barrier.ts'
 import { DshHome, OUR_ROW, STOCK_ROW } from './support/dsh-cli.ts'
-import { DSH_CLI, installHost, installPnpm } from './support/dsh-cli-hosts.ts'
+import { installCli } from './support/dsh-cli-hosts.ts'
 import { packProject } from './support/dsh-cli-pack.ts'
 import { hasResult, startMockModel, type MockModel } from './support/mock-model.ts'
 import { requirement } from './support/require.ts'
@@ -11,11 +11,7 @@ import { requirement } from './support/require.ts'
 // Each process has a limit of its own, with a message that says more than the runner's.
 vi.setConfig({ testTimeout: 150_000, hookTimeout: 600_000 })
 
-const tools = await installPnpm().then(
-  () => undefined,
-  (error: unknown) => String(error),
-)
-const cli = tools === undefined ? await installHost(DSH_CLI) : { missing: tools }
+const cli = await installCli()
 
 describe.skipIf(!requirement('missing' in cli ? `the real dsh CLI (${cli.missing})` : 'dsh', 'folder' in cli))('in the real dsh', () => {
   const folder = 'folder' in cli ? cli.folder : ''

@@ -21,7 +21,7 @@ export type InstalledHost = { readonly folder: string } | { readonly missing: st
 const INSTALL_LIMIT_MS = 240_000
 
 /** The real CLI. Plain npm does not finish; without the overrides its plugins ask for releases that do not exist. */
-export const DSH_CLI: HostSet = {
+const DSH_CLI: HostSet = {
   name: 'dsh-cli',
   manager: 'pnpm',
   manifest: {
@@ -43,8 +43,18 @@ export async function installHost(set: HostSet): Promise<InstalledHost> {
   }
 }
 
+/** Install the real CLI and the pnpm it needs. */
+export async function installCli(): Promise<InstalledHost> {
+  try {
+    await installPnpm()
+  } catch (error) {
+    return { missing: error instanceof Error ? error.message : String(error) }
+  }
+  return installHost(DSH_CLI)
+}
+
 /** pnpm 10, which the CLI forwards plugin commands to; found on the path of every process we start. */
-export async function installPnpm(): Promise<void> {
+async function installPnpm(): Promise<void> {
   const folder = join(CACHE, 'tools')
   await mkdir(folder, { recursive: true })
   await exclusively(`${folder}.lock`, async () => {

@@ -1,0 +1,104 @@
+/** The packed policy on every host set that the README names: the same records, spans and metrics on each. */
+import { cp, mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import * as sc from '../src/semconv.ts'
+import { HOST_SETS } from './support/compat-hosts.ts'
+import type { CompatReport } from './support/compat-scenario.ts'
+import { installHost } from './support/dsh-cli-hosts.ts'
+import { packProject } from './support/dsh-cli-pack.ts'
+import { ROOT, succeed } from './support/dsh-cli-process.ts'
+import { requirement } from './support/require.ts'
+
+// Each process has a limit of its own, with a message that says more than the runner's.
+vi.setConfig({ testTimeout: 150_000 })
+
+const RECORDS = [
+  '1.1 step: dispatched, durable',
+  '1.1 request: dispatched, durable',
+  '1.1 tool: dispatched, durable',
+  '1.2 step: dispatched, durable',
+  '1.2 request: dispatched, durable',
+  '1.2 turn: dispatched, durable',
+  '2.1 step: dispatched, durable',
+  '2.1 request: dispatched, durable',
+  '2.1 tool: rejected, rejected, ENOSPC',
+  '2.2 step: dispatched, durable',
+  '2.2 request: dispatched, durable',
+  '2.2 turn: dispatched, durable',
+  '3.1 step: dispatched, durable',
+  '3.1 request: dispatched, durable',
+  '3.1 tool: aborted, pending',
+  '3.1 turn: dispatched, durable',
+  '4.1 step: dispatched, durable',
+  '4.1 request: dispatched, durable',
+  '4.1 tool: dispatched, durable',
+  '4.2 step: dispatched, durable',
+  '4.2 request: dispatched, durable',
+  '4.2 turn: dispatched, durable',
+  '-- resumed',
+  'recovered crashed: unknown',
+  '5.1 step: dispatched, durable',
+  '5.1 request: dispatched, durable',
+  '5.1 turn: dispatched, durable',
+]
+
+describe.each(HOST_SETS)('on $name', async (set) => {
+  const host = await installHost(set)
+  const folder = 'folder' in host ? host.folder : undefined
+
+  test.skipIf(!requirement('missing' in host ? host.missing : set.name, folder !== undefined))(
+    'a tool turn, a rejection, an abort and a recovery give the same records',
+    async () => {
+      expect(await runScenario(folder ?? '')).toEqual({
+        records: RECORDS,
+        bodies: 2,
+        requests: 7,
+        results: [
+          'plain: ok',
+          'turn 1: completed',
+          'rejected: Error: disk full',
+          'turn 2: completed',
+          'aborted: ABORTED_BEFORE_DISPATCH',
+          'turn 3: aborted',
+          'crashed: ok',
+          'turn 4: completed',
+        ],
+        spans: {
+          [sc.SPAN_TURN]: 5,
+          [sc.SPAN_BARRIER.request]: 8,
+          [sc.SPAN_BARRIER.step]: 8,
+          [sc.SPAN_BARRIER.tool]: 4,
+          [sc.SPAN_BARRIER.turn]: 5,
+        },
+        metrics: Object.keys(sc.INSTRUMENTS).toSorted(),
+        warnings: ['checkpoint tool of tool work (session compat, turn 2, step 1) failed: ENOSPC'],
+        unhandled: [],
+      })
+    },
+  )
+})
+
+/** Run the scenario in a folder of its own whose packages are the host's. */
+async function runScenario(host: string): Promise<CompatReport> {
+  const folder = await mkdtemp(join(tmpdir(), 'dsh-compat-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  const modules = join(folder, 'node_modules')
+  const ours = join(modules, 'dsh-checkpoint-otel')
+  await mkdir(ours, { recursive: true })
+  for (const name of await readdir(join(host, 'node_modules'))) {
+    if (!name.startsWith('.')) await symlink(join(host, 'node_modules', name), join(modules, name))
+  }
+  const args = ['-xzf', await packProject(), '--strip-components=1', '-C', ours]
+  await succeed({ what: 'tar', command: 'tar', args, cwd: folder, limitMs: 30_000 })
+  await cp(join(ROOT, 'test/support/compat-scenario.ts'), join(folder, 'scenario.ts'))
+  const { stdout } = await succeed({
+    what: `the scenario on ${host}`,
+    command: process.execPath,
+    args: ['--disable-warning=ExperimentalWarning', 'scenario.ts'],
+    cwd: folder,
+    limitMs: 60_000,
+  })
+  return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as CompatReport
+}
