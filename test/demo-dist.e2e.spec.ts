@@ -47,9 +47,7 @@ test('without the harness packages it says what to install, with exit code 2', a
   const { code, stdout, stderr } = await runCli(['demo'], { bin: binOf(bareFolder()) })
   const { devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { devDependencies: Record<string, string> }
   expect(stderr).toContain('npm install dsh-checkpoint-otel@')
-  for (const [name, version] of Object.entries(devDependencies)) {
-    if (name === HOST || name === '@deepseek-ai/dsh-agent-loop') expect(stderr).toContain(`${name}@${version}`)
-  }
+  for (const name of [HOST, '@deepseek-ai/dsh-agent-loop']) expect(stderr).toContain(`${name}@${devDependencies[name]}`)
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
 })
 

@@ -123,7 +123,7 @@ test('a checklist that checked nothing has not held', () => {
   tally.note(true)
   expect(tally.ok).toBe(true)
   tally.note(false)
-  expect([tally.ok, String(tally)]).toEqual([false, '1 of 2'])
+  expect([tally.ok, tally.text]).toEqual([false, '1 of 2'])
 })
 
 test('durations are read at a glance', () => {

@@ -47,7 +47,8 @@ export class Tally {
     return this.seen > 0 && this.kept === this.seen
   }
 
-  toString(): string {
+  /** For a person: `3 of 4`. */
+  get text(): string {
     return `${this.kept} of ${this.seen}`
   }
 }

@@ -1,35 +1,17 @@
 /** `demo --resume`: what crash recovery answers to the calls of somebody's own log, tried on a copy. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, extname, join } from 'node:path'
-import type { Message } from '@deepseek-ai/dsh-llm'
 import type { SessionEvent } from '@deepseek-ai/dsh-session'
 import { createHarness, type Harness } from '../testing/harness.ts'
 import { BarrierLog } from './barrier-log.ts'
 import { Checklist, type Check } from './checklist.ts'
 import { UsageError } from './command.ts'
 import { createRunFolder, within } from './demo-stage.ts'
+import { isBalanced, RECOVERY_OF, withAnswers, type ResumedCall } from './resumed-calls.ts'
 import { readSessionFile, type SessionFile } from './session-file.ts'
 import { fatesOf, isContiguous, type CallFate } from './session-log.ts'
 
 const FLAG = '--resume'
-/** Recovery's answers, and what the policy's records call them. */
-const RECOVERY_OF: Readonly<Record<string, string>> = { TOOL_OUTCOME_UNKNOWN: 'unknown', TOOL_NOT_STARTED: 'not_started' }
-
-/** One call whose result the agent never got from its tool. */
-export interface ResumedCall {
-  readonly callId: string
-  readonly toolName: string
-  readonly turn: number
-  readonly step: number
-  /**
-   * `now`: this resume answered it. `earlier`: a resume before it did. `withheld`: recovery would answer it, but the
-   * session was not resumed. `unresolved`: closed without a result, which nothing repairs.
-   */
-  readonly state: 'now' | 'earlier' | 'withheld' | 'unresolved'
-  /** Recovery's code; absent when unresolved. */
-  readonly answer?: string
-}
-
 /** What became of a log. JSON-safe. */
 export interface ResumeReport {
   /** Whether the session can go on, and everything checked held. */
@@ -129,14 +111,11 @@ async function resume(
 ): Promise<readonly ResumedCall[]> {
   const told = new BarrierLog()
   told.listen(harness.ctx.get('checkpoints'))
-  let balanced = false
-  harness.model.onRequest = ({ messages }) => {
-    balanced = isBalanced(messages)
-  }
   await inspect(harness, file)
   const { agent } = await harness.resumeAgent(file.header.id)
-  progress('resumed; taking a turn with a scripted model')
-  await within('the turn after the resume', harness.say(agent, 'go on'))
+  const balanced = isBalanced(agent.session.deriveMessages())
+  progress(balanced ? 'resumed; taking a turn with a scripted model' : 'resumed; its history is not balanced, so no model is asked')
+  if (balanced) await within('the turn after the resume', harness.say(agent, 'go on'))
   await within('a flush', harness.ctx.sessions.flush(agent.session))
   const { events } = await harness.ctx.sessionPersistence.readFrom(file.header.id, 0)
   const open = fates.filter(({ state }) => state === 'open')
@@ -147,7 +126,9 @@ async function resume(
     'Every call that a crash left open is answered once, and the policy tells of it',
     {
       'each has an answer of recovery': now.length === open.length && now.every(({ answer = '' }) => answer in RECOVERY_OF),
-      'the policy told the same': sameCalls(now.map(({ callId, answer = '' }) => `${RECOVERY_OF[answer]} ${callId}`), told.recovered.map(({ callId, recovery }) => `${recovery} ${callId}`)),
+      'the policy told the same':
+        told.recovered.length === now.length &&
+        now.every(({ callId, answer = '' }) => told.recovered.some((call) => call.callId === callId && call.recovery === RECOVERY_OF[answer])),
     },
     now.length === 0 ? 'none was open' : `${now.length} answered`,
   )
@@ -155,7 +136,7 @@ async function resume(
     'turn',
     'The session takes another turn, with a history in which every call has a result',
     {
-      'the history sent to the scripted model is balanced': balanced,
+      'every call of the history has its result': balanced,
       'the turn completed': events.findLast((event) => event.type === 'turn/end')?.data.reason?.kind === 'completed',
       'seq is contiguous': isContiguous(events),
     },
@@ -176,37 +157,4 @@ async function leave(
   const events = await inspect(harness, file).catch(() => [])
   checks.add('copy', 'Nothing is appended to a log with an unresolved call', { 'the copy is as it was': readFileSync(copy).equals(file.bytes) }, 'same bytes')
   return withAnswers(fates, fatesOf(events), 'withheld')
-}
-
-/** Calls that no tool answered, with recovery's answer from the log `after` it. */
-function withAnswers(before: readonly CallFate[], after: readonly CallFate[], state: 'now' | 'withheld'): readonly ResumedCall[] {
-  return before.flatMap((fate): readonly ResumedCall[] => {
-    const { callId, toolName, turn, step, code = '' } = fate
-    const call = { callId, toolName, turn, step }
-    switch (fate.state) {
-      case 'unresolved':
-        return [{ ...call, state: 'unresolved' }]
-      case 'open':
-        return [{ ...call, state, answer: after.find((other) => other.callId === callId && other.turn === turn && other.step === step)?.code }]
-      case 'answered':
-        return code in RECOVERY_OF ? [{ ...call, state: 'earlier', answer: code }] : []
-    }
-  })
-}
-
-function sameCalls(left: readonly string[], right: readonly string[]): boolean {
-  return JSON.stringify(left.toSorted()) === JSON.stringify(right.toSorted())
-}
-
-/** Whether every call of a history has its result before the next answer of the model. */
-function isBalanced(messages: readonly Message[]): boolean {
-  const waiting = new Set<string>()
-  for (const message of messages) {
-    if (message.role === 'assistant' && waiting.size > 0) return false
-    for (const block of message.content) {
-      if (block.type === 'tool-call') waiting.add(block.id)
-      else if (block.type === 'tool-result') waiting.delete(block.toolCallId)
-    }
-  }
-  return waiting.size === 0
 }

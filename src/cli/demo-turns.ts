@@ -139,8 +139,8 @@ async function refuseRequest({ options, checks }: DemoStage, live: LiveAgent): P
 }
 
 function addTallies({ checks, barriers }: DemoStage, { requests, bodies, harness }: LiveAgent): void {
-  checks.add('request', 'No request reaches the model before the log is durable', { [`${requests} found it so`]: requests.ok }, `${requests} requests`)
-  checks.add('tool', 'No tool body runs before its call is on disk', { [`${bodies} found it there`]: bodies.ok }, `${bodies} bodies`)
+  checks.add('request', 'No request reaches the model before the log is durable', { [`${requests.text} found it so`]: requests.ok }, `${requests.text} requests`)
+  checks.add('tool', 'No tool body runs before its call is on disk', { [`${bodies.text} found it there`]: bodies.ok }, `${bodies.text} bodies`)
   const open = harness.ctx.get('checkpoints')?.open().length
   const ids = new Set(barriers.settled.map(({ id }) => id))
   checks.add(

@@ -1,6 +1,7 @@
 /** The report of `demo --resume` for a person. */
 import { checkLines, heading } from './demo-text.ts'
-import type { ResumedCall, ResumeReport } from './demo-resume.ts'
+import type { ResumeReport } from './demo-resume.ts'
+import type { ResumedCall } from './resumed-calls.ts'
 import { paint, renderTable } from './table.ts'
 
 /** What recovery answered per call, and whether the session can go on. */

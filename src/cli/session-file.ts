@@ -45,14 +45,9 @@ function read(flag: string, path: string): Buffer {
     return readFileSync(path)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    switch (code) {
-      case 'ENOENT':
-        throw new UsageError(`${flag}: there is no file ${path}`)
-      case 'EISDIR':
-        throw new UsageError(`${flag}: ${path} is a folder; name the session.jsonl or session.jsonl.zstd file in it`)
-      default:
-        throw new UsageError(`${flag}: ${path} cannot be read (${code ?? String(error)})`)
-    }
+    if (code === 'ENOENT') throw new UsageError(`${flag}: there is no file ${path}`)
+    if (code !== 'EISDIR') throw new UsageError(`${flag}: ${path} cannot be read (${code ?? String(error)})`)
+    throw new UsageError(`${flag}: ${path} is a folder; name the session.jsonl or session.jsonl.zstd file in it`)
   }
 }
 
