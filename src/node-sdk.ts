@@ -5,13 +5,14 @@
  * It shares the process: what another SDK registered is left alone, and at unload exactly what was registered here is
  * given back. It installs no signal handler, never ends the process, and never fails the host's boot.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Context } from '@deepseek-ai/cordis'
 import { diag } from '@opentelemetry/api'
 import { LimitedLog } from './log.ts'
 import { PLUGIN, SIGNALS, type Config, type Signal } from './node-sdk/config.ts'
 import { createDiagLogger, createRedactor, diagLevel, originOf } from './node-sdk/diagnostics.ts'
 import { planOf, readEnv, type Plan } from './node-sdk/environment.ts'
-import { apiVersion, holderOf, ownerName, Registration, registryVersion, type Slot } from './node-sdk/globals.ts'
+import { apiVersion, holderOf, isOwn, ownerName, Registration, registryVersion, type Slot } from './node-sdk/globals.ts'
 import { processState } from './node-sdk/process.ts'
 import { startSdk, type RunningSdk } from './node-sdk/sdk.ts'
 
@@ -43,7 +44,7 @@ export async function apply(ctx: Context, config: Config): Promise<void> {
     const plan = admit(planOf(config), once)
     if (plan === undefined) return
     try {
-      if (holderOf('diag') === undefined) {
+      if (holderOf('diag') === undefined || isOwn('diag')) {
         const diagLogger = createDiagLogger(logger, log, redact)
         registration.take(() => diag.setLogger(diagLogger, { logLevel: diagLevel(), suppressOverrideMessage: true }))
       }
@@ -57,12 +58,16 @@ export async function apply(ctx: Context, config: Config): Promise<void> {
   // Registered before the first await: an unload during the start waits for it and takes everything back.
   const starting = state.enqueue(start)
   ctx.effect(
-    () => () => {
+    () => async () => {
       unloaded = true
-      return state.enqueue(async () => {
-        await running?.stop()
-        registration.release()
+      await state.enqueue(async () => {
+        // Plugins that unload together with this one end their spans in this turn of the event loop.
+        await nextTurn()
+        registration.release('trace', 'metrics', 'propagation', 'context')
       })
+      // Outside the queue: who comes next need not wait for a dead endpoint.
+      await running?.stop()
+      registration.release('diag')
     },
     'OpenTelemetry SDK',
   )
@@ -90,7 +95,7 @@ function admit(plan: Plan, say: (message: string) => void): Plan | undefined {
   for (const signal of SIGNALS) {
     const slot = SLOT_OF[signal]
     if (exporters[signal].length === 0 || holderOf(slot) === undefined) continue
-    say(`${PLUGIN}: ${signal} are already registered by ${ownerName(slot)}, another SDK in this process; they are left to it`)
+    say(`${PLUGIN}: ${signal} are already registered by ${ownerName(slot)} and are left to it`)
     exporters[signal] = []
   }
   if (SIGNALS.every((signal) => exporters[signal].length === 0)) return undefined

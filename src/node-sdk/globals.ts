@@ -8,6 +8,8 @@ import { createRequire } from 'node:module'
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { context, diag, metrics, propagation, trace } from '@opentelemetry/api'
+import { PLUGIN } from './config.ts'
+import { processState } from './process.ts'
 
 /** Slots of the registry that an SDK fills. */
 export type Slot = 'context' | 'diag' | 'metrics' | 'propagation' | 'trace'
@@ -17,11 +19,18 @@ export function holderOf(slot: Slot): object | undefined {
   return registry()?.[slot]
 }
 
+/** Whether another mount of this plugin holds a slot. */
+export function isOwn(slot: Slot): boolean {
+  const holder = holderOf(slot)
+  return holder !== undefined && processState().own.has(holder)
+}
+
 /** Name of whoever holds a slot, for people. */
 export function ownerName(slot: Slot): string {
+  if (isOwn(slot)) return `another mount of ${PLUGIN}`
   const holder = holderOf(slot) as { getDelegate?: () => object } | undefined
   const provider = holder?.getDelegate?.() ?? holder
-  return provider?.constructor?.name ?? 'another SDK'
+  return `${provider?.constructor?.name ?? 'an unknown provider'} of another SDK in this process`
 }
 
 /** Version of the API that made the registry, where one exists. */
@@ -55,13 +64,11 @@ export class Registration {
     } finally {
       for (const slot of SLOTS) {
         const holder = holderOf(slot)
-        if (holder !== undefined && holder !== before.get(slot)) this.#held.set(slot, holder)
+        if (holder === undefined || holder === before.get(slot)) continue
+        this.#held.set(slot, holder)
+        processState().own.add(holder)
       }
     }
-  }
-
-  has(slot: Slot): boolean {
-    return this.#held.has(slot)
   }
 
   /** Empty the slots that still hold what was put there; the others belong to somebody else by now. */

@@ -2,10 +2,12 @@
 
 /** State of the process. */
 export interface ProcessState {
-  /** Run `task` after every earlier one; starting and stopping never overlap. Its errors are the caller's alone. */
+  /** Run `task` after every earlier one: taking the globals and giving them back never overlap. Errors are the caller's. */
   enqueue(task: () => Promise<void>): Promise<void>
   /** Whether this sentence was not said before in this process. */
   isNews(message: string): boolean
+  /** What this plugin put into the registry, whichever copy of it did. */
+  readonly own: WeakSet<object>
 }
 
 /** The state of this process. */
@@ -22,6 +24,7 @@ function createState(): ProcessState {
   let last = Promise.resolve()
   const said = new Set<string>()
   return {
+    own: new WeakSet(),
     enqueue(task) {
       const run = last.then(task)
       // The next task starts whatever became of this one.

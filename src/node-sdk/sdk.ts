@@ -1,5 +1,4 @@
 /** One running NodeSDK: built from plan and configuration, stopped within a bound. */
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { diag } from '@opentelemetry/api'
 import { ATTR_SERVICE_NAME } from '../semconv.ts'
 import type { Config } from './config.ts'
@@ -9,7 +8,7 @@ import { holderOf, type Registration } from './globals.ts'
 
 /** A started SDK. */
 export interface RunningSdk {
-  /** Give the globals back, send what is left, and end within `shutdownTimeoutMs`; never rejects. */
+  /** Send what is left and end within `shutdownTimeoutMs`; never rejects. The globals are given back before. */
   stop(): Promise<void>
 }
 
@@ -38,7 +37,7 @@ export async function startSdk(plan: Plan, config: Config, registration: Registr
   })
   // An empty list of log processors would still take the global logger provider away from the host.
   registration.take(() => withEnv({ OTEL_LOGS_EXPORTER: 'none' }, () => sdk.start()))
-  return { stop: () => stop(sdk, connections, config.shutdownTimeoutMs, registration) }
+  return { stop: () => stop(sdk, connections, config.shutdownTimeoutMs) }
 }
 
 /** Service name where neither configuration nor variables have one. */
@@ -76,15 +75,7 @@ async function createMetricReaders({ exporters, protocols }: Plan, config: Confi
   )
 }
 
-async function stop(
-  sdk: { shutdown(): Promise<void> },
-  connections: readonly Connections[],
-  timeoutMs: number,
-  registration: Registration,
-): Promise<void> {
-  // Plugins that unload together with this one end their spans in this turn of the event loop.
-  await nextTurn()
-  registration.release('trace', 'metrics', 'propagation', 'context')
+async function stop(sdk: { shutdown(): Promise<void> }, connections: readonly Connections[], timeoutMs: number): Promise<void> {
   const { promise: expired, resolve: expire } = Promise.withResolvers<boolean>()
   // Not unref'd: while the last export runs, nothing else may keep the process alive.
   const timers = [

@@ -1,0 +1,287 @@
+/** The SDK plugin in an app: what it exports, whom it makes room for, and what is left when it goes. */
+import { context, diag, metrics, propagation, trace } from '@opentelemetry/api'
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
+import { MeterProvider } from '@opentelemetry/sdk-metrics'
+import { TracerProvider } from '@opentelemetry/sdk-trace'
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
+import * as policy from '../src/index.ts'
+import * as nodeSdk from '../src/node-sdk.ts'
+import * as sc from '../src/semconv.ts'
+import { createApp, type App } from './support/app.ts'
+import { createOtlpReceiver, type OtlpReceiver } from './support/otlp.ts'
+
+/** Awaited in the middle of each start. */
+const start = vi.hoisted(() => ({ held: undefined as Promise<void> | undefined }))
+vi.mock('../src/node-sdk/exporters.ts', async (original) => {
+  const exporters = await original<typeof import('../src/node-sdk/exporters.ts')>()
+  return {
+    ...exporters,
+    async createSpanExporter(...args: Parameters<typeof exporters.createSpanExporter>) {
+      await start.held
+      return exporters.createSpanExporter(...args)
+    },
+  }
+})
+
+afterEach(() => {
+  vi.unstubAllEnvs()
+  start.held = undefined
+  delete (globalThis as Record<symbol, unknown>)[Symbol.for('dsh-checkpoint-otel.node-sdk.1')]
+})
+
+type Registry = Record<string, unknown> | undefined
+const slots = () => {
+  const registry = (globalThis as Record<symbol, unknown>)[Symbol.for('opentelemetry.js.api.1')] as Registry
+  return Object.keys(registry ?? {}).filter((key) => key !== 'version' && registry?.[key] !== undefined)
+}
+
+/** Metrics are exported at unload; the interval is out of the way. */
+const configOf = (receiver: OtlpReceiver, more: object = {}) => ({
+  endpoint: receiver.endpoint,
+  protocol: 'http/json',
+  metricsIntervalMs: 60_000,
+  ...more,
+})
+
+/** One turn without a tool call: step, request and turn barrier. */
+async function turn(app: App, id?: string): Promise<void> {
+  const { agent } = await app.createAgent(id)
+  await app.say(agent, 'hi')
+}
+
+const BARRIERS = ['checkpoint request', 'checkpoint step', 'checkpoint turn']
+const barriersIn = (receiver: OtlpReceiver) => receiver.spans.map(({ name }) => name).filter((name) => name.startsWith('checkpoint')).sort()
+
+test('exports spans and metrics when it is mounted before the policy', async () => {
+  const receiver = await createOtlpReceiver()
+  const app = await createApp({ plugins: [[nodeSdk, configOf(receiver)], [policy, { turnBoundary: true }]] })
+  await turn(app)
+  await vi.waitFor(() => expect(app.barriers()).toHaveLength(3))
+  await app.plugins[1]?.dispose()
+  expect(barriersIn(receiver)).toEqual(BARRIERS)
+  expect(receiver.total(sc.METRIC_BARRIER_DURATION)).toBe(3)
+  expect(slots()).toEqual([])
+})
+
+test('exports spans and metrics when it is mounted after the policy', async () => {
+  const receiver = await createOtlpReceiver()
+  const app = await createApp()
+  const sdk = await app.mount(nodeSdk, configOf(receiver))
+  await turn(app)
+  await vi.waitFor(() => expect(app.barriers()).toHaveLength(3))
+  await sdk.dispose()
+  expect(barriersIn(receiver)).toEqual(BARRIERS)
+  expect(receiver.total(sc.METRIC_BARRIER_DURATION)).toBe(3)
+})
+
+test('a reload under a running policy loses no barrier and counts none twice', async () => {
+  const receiver = await createOtlpReceiver()
+  const app = await createApp()
+  const spans: number[] = []
+  const counts: number[] = []
+  for (let round = 0; round < 5; round += 1) {
+    const sdk = await app.mount(nodeSdk, configOf(receiver))
+    await turn(app)
+    await vi.waitFor(() => expect(app.barriers()).toHaveLength(3 * (round + 1)))
+    await sdk.dispose()
+    spans.push(barriersIn(receiver).length)
+    counts.push(receiver.total(sc.METRIC_BARRIER_DURATION))
+  }
+  expect(spans).toEqual([3, 6, 9, 12, 15])
+  // Each load begins at zero, which a backend takes for a restart.
+  expect(counts).toEqual([3, 3, 3, 3, 3])
+  expect(slots()).toEqual([])
+  expect(app.logs.filter((line) => line.includes('already registered'))).toEqual([])
+})
+
+test('a remount that does not wait for the unload exports as well', async () => {
+  const receiver = await createOtlpReceiver()
+  const app = await createApp()
+  const first = await app.mount(nodeSdk, configOf(receiver))
+  const unload = first.dispose()
+  const second = await app.mount(nodeSdk, configOf(receiver))
+  await unload
+  await turn(app)
+  await vi.waitFor(() => expect(app.barriers()).toHaveLength(3))
+  await second.dispose()
+  expect(receiver.total(sc.METRIC_BARRIER_DURATION)).toBe(3)
+  expect(app.logs.filter((line) => line.includes('already registered'))).toEqual([])
+})
+
+test('exports only the signals that were asked for', async () => {
+  const receiver = await createOtlpReceiver()
+  const app = await createApp()
+  const sdk = await app.mount(nodeSdk, configOf(receiver, { signals: ['traces'] }))
+  expect(slots()).not.toContain('metrics')
+  await turn(app)
+  await sdk.dispose()
+  expect([...new Set(receiver.requests.map(({ url }) => url))]).toEqual(['/v1/traces'])
+})
+
+test('never takes the global logger provider', async () => {
+  const receiver = await createOtlpReceiver()
+  const app = await createApp()
+  await app.mount(nodeSdk, configOf(receiver))
+  expect(slots().sort()).toEqual(['context', 'diag', 'metrics', 'propagation', 'trace'])
+  expect(process.env['OTEL_LOGS_EXPORTER']).toBeUndefined()
+})
+
+test('OTEL_SDK_DISABLED keeps it out', async () => {
+  vi.stubEnv('OTEL_SDK_DISABLED', 'true')
+  const receiver = await createOtlpReceiver()
+  const app = await createApp()
+  const sdk = await app.mount(nodeSdk, configOf(receiver))
+  expect(slots()).toEqual([])
+  await turn(app)
+  await sdk.dispose()
+  expect(receiver.requests).toEqual([])
+})
+
+test('reads endpoint, headers and names from the OTEL variables', async () => {
+  const receiver = await createOtlpReceiver()
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', receiver.endpoint)
+  vi.stubEnv('OTEL_EXPORTER_OTLP_PROTOCOL', 'http/json')
+  vi.stubEnv('OTEL_EXPORTER_OTLP_HEADERS', 'x-key=from-env')
+  vi.stubEnv('OTEL_SERVICE_NAME', 'from-env')
+  vi.stubEnv('OTEL_RESOURCE_ATTRIBUTES', 'deployment.environment.name=test')
+  const app = await createApp()
+  const sdk = await app.mount(nodeSdk)
+  await turn(app)
+  await sdk.dispose()
+  expect(receiver.requests[0]?.headers['x-key']).toBe('from-env')
+  expect(receiver.resources[0]).toMatchObject({ 'service.name': 'from-env', 'deployment.environment.name': 'test' })
+})
+
+test('configuration overrides the OTEL variables', async () => {
+  const receiver = await createOtlpReceiver()
+  vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', 'http://127.0.0.1:1')
+  vi.stubEnv('OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc')
+  vi.stubEnv('OTEL_EXPORTER_OTLP_HEADERS', 'x-key=from-env')
+  vi.stubEnv('OTEL_SERVICE_NAME', 'from-env')
+  const app = await createApp()
+  const sdk = await app.mount(nodeSdk, configOf(receiver, { headers: { 'X-Key': 'from-config' }, serviceName: 'from-config' }))
+  await turn(app)
+  await sdk.dispose()
+  expect(receiver.requests[0]?.headers['x-key']).toBe('from-config')
+  expect(receiver.resources[0]).toMatchObject({ 'service.name': 'from-config' })
+})
+
+test('the resource says dsh and an instance, and nothing about the process', async () => {
+  // What the default detectors would ship, asked for or not.
+  vi.stubEnv('OTEL_NODE_RESOURCE_DETECTORS', 'all')
+  const receiver = await createOtlpReceiver()
+  const app = await createApp()
+  const sdk = await app.mount(nodeSdk, configOf(receiver))
+  await turn(app)
+  await sdk.dispose()
+  expect(Object.keys(receiver.resources[0] ?? {}).sort()).toEqual([
+    'service.instance.id',
+    'service.name',
+    'telemetry.sdk.language',
+    'telemetry.sdk.name',
+    'telemetry.sdk.version',
+  ])
+  expect(receiver.resources[0]).toMatchObject({ 'service.name': 'dsh' })
+  expect(app.logs.join('\n')).toContain('OTEL_NODE_RESOURCE_DETECTORS=all is not used')
+})
+
+test('leaves traces to an SDK that has them, says so by name once, and does not end it', async () => {
+  const receiver = await createOtlpReceiver()
+  const ended: string[] = []
+  const provider = new TracerProvider({
+    spanProcessors: [{ onStart: () => {}, onEnd: ({ name }) => void ended.push(name), forceFlush: async () => {}, shutdown: async () => void ended.push('shutdown') }],
+  })
+  trace.setGlobalTracerProvider(provider)
+  const manager = new AsyncLocalStorageContextManager().enable()
+  context.setGlobalContextManager(manager)
+  onTestFinished(() => [trace, context, metrics].forEach((api) => api.disable()))
+  const app = await createApp()
+  for (let round = 0; round < 3; round += 1) await (await app.mount(nodeSdk, configOf(receiver))).dispose()
+  await turn(app)
+  expect(app.logs.filter((line) => line.includes('traces are already registered by TracerProvider'))).toHaveLength(1)
+  expect(slots().sort()).toEqual(['context', 'trace'])
+  expect(ended).toContain('checkpoint request')
+  expect(ended).not.toContain('shutdown')
+  expect(barriersIn(receiver)).toEqual([])
+})
+
+test('stays out altogether when another SDK has both signals', async () => {
+  const receiver = await createOtlpReceiver()
+  trace.setGlobalTracerProvider(new TracerProvider())
+  const meters = new MeterProvider()
+  metrics.setGlobalMeterProvider(meters)
+  onTestFinished(() => [trace, metrics].forEach((api) => api.disable()))
+  const app = await createApp()
+  const sdk = await app.mount(nodeSdk, configOf(receiver))
+  expect(slots().sort()).toEqual(['metrics', 'trace'])
+  await sdk.dispose()
+  expect(metrics.getMeterProvider()).toBe(meters)
+  expect(slots().sort()).toEqual(['metrics', 'trace'])
+  expect(receiver.requests).toEqual([])
+})
+
+test('a second mount makes room for the first', async () => {
+  const receiver = await createOtlpReceiver()
+  const app = await createApp()
+  const first = await app.mount(nodeSdk, configOf(receiver))
+  const meters = metrics.getMeterProvider()
+  const second = await app.mount({ ...nodeSdk }, configOf(receiver))
+  expect(app.logs.join('\n')).toContain('metrics are already registered by another mount of checkpoint-node-sdk')
+  await second.dispose()
+  expect(metrics.getMeterProvider()).toBe(meters)
+  await turn(app)
+  await vi.waitFor(() => expect(app.barriers()).toHaveLength(3))
+  await first.dispose()
+  expect(receiver.total(sc.METRIC_BARRIER_DURATION)).toBe(3)
+})
+
+test('keeps its hands off a diag logger and a propagator of the host', async () => {
+  const receiver = await createOtlpReceiver()
+  const lines: unknown[] = []
+  const logger = { error: (line: string) => lines.push(line), warn: () => {}, info: () => {}, debug: () => {}, verbose: () => {} }
+  diag.setLogger(logger)
+  const propagator = { inject() {}, extract: <T>(active: T) => active, fields: () => [] }
+  propagation.setGlobalPropagator(propagator)
+  onTestFinished(() => [diag, propagation].forEach((api) => api.disable()))
+  vi.stubEnv('OTEL_LOG_LEVEL', 'error')
+  const app = await createApp()
+  const sdk = await app.mount(nodeSdk, configOf(receiver))
+  diag.error('from the host')
+  await sdk.dispose()
+  expect(lines).toEqual(['from the host'])
+  expect(slots().sort()).toEqual(['diag', 'propagation'])
+})
+
+test('leaves nothing behind when it is unloaded while it starts, twenty times over', async () => {
+  const receiver = await createOtlpReceiver()
+  const app = await createApp()
+  for (let round = 0; round < 20; round += 1) {
+    const held = Promise.withResolvers<void>()
+    start.held = held.promise
+    const fiber = app.ctx.plugin({ ...nodeSdk } as never, configOf(receiver) as never) as unknown as { dispose(): Promise<void> }
+    await vi.waitFor(() => expect(slots()).toEqual(['diag']))
+    const unload = fiber.dispose()
+    held.resolve()
+    await unload
+    expect(slots()).toEqual([])
+  }
+  start.held = undefined
+  const sdk = await app.mount(nodeSdk, configOf(receiver))
+  await turn(app)
+  await vi.waitFor(() => expect(app.barriers()).toHaveLength(3))
+  await sdk.dispose()
+  expect(receiver.total(sc.METRIC_BARRIER_DURATION)).toBe(3)
+  expect(slots()).toEqual([])
+})
+
+test('a failed start is a line in the log and not the end of the boot', async () => {
+  const receiver = await createOtlpReceiver()
+  start.held = Promise.reject(new Error('no module for hunter2hunter2'))
+  const app = await createApp({ plugins: [[policy], [nodeSdk, configOf(receiver, { headers: { authorization: 'Bearer hunter2hunter2' } })]] })
+  await turn(app)
+  expect(app.barriers().map(({ outcome }) => outcome)).toContain('dispatched')
+  expect(app.logs.filter((line) => line.includes('did not start'))).toEqual([
+    'checkpoint-node-sdk did not start, the host goes on without it: no module for ***',
+  ])
+  expect(slots()).toEqual([])
+})
