@@ -1,10 +1,10 @@
 /** The packed policy on every host set that the README names: the same records, spans and metrics on each. */
-import { cp, mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import * as sc from '../src/semconv.ts'
-import { HOST_SETS } from './support/compat-hosts.ts'
+import { HOST_SETS, type CompatHost } from './support/compat-hosts.ts'
 import type { CompatReport } from './support/compat-scenario.ts'
 import { installHost } from './support/dsh-cli-hosts.ts'
 import { packProject } from './support/dsh-cli-pack.ts'
@@ -51,7 +51,9 @@ describe.each(HOST_SETS)('on $name', async (set) => {
   test.skipIf(!requirement('missing' in host ? host.missing : set.name, folder !== undefined))(
     'a tool turn, a rejection, an abort and a recovery give the same records',
     async () => {
-      expect(await runScenario(folder ?? '')).toEqual({
+      expect(await runScenario(folder ?? '', set)).toEqual({
+        releases: set.releases,
+        files: set.backend === undefined ? ['.jsonl'] : ['.db'],
         records: RECORDS,
         bodies: 2,
         requests: 7,
@@ -81,24 +83,38 @@ describe.each(HOST_SETS)('on $name', async (set) => {
 })
 
 /** Run the scenario in a folder of its own whose packages are the host's. */
-async function runScenario(host: string): Promise<CompatReport> {
+async function runScenario(host: string, { name, backend }: CompatHost): Promise<CompatReport> {
   const folder = await mkdtemp(join(tmpdir(), 'dsh-compat-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
-  const modules = join(folder, 'node_modules')
-  const ours = join(modules, 'dsh-checkpoint-otel')
+  const ours = join(folder, 'node_modules/dsh-checkpoint-otel')
   await mkdir(ours, { recursive: true })
-  for (const name of await readdir(join(host, 'node_modules'))) {
-    if (!name.startsWith('.')) await symlink(join(host, 'node_modules', name), join(modules, name))
-  }
+  await linkPackages(join(host, 'node_modules'), join(folder, 'node_modules'))
+  if (backend !== undefined) await replaceBackend(folder, join(ROOT, 'test/support', backend))
   const args = ['-xzf', await packProject(), '--strip-components=1', '-C', ours]
   await succeed({ what: 'tar', command: 'tar', args, cwd: folder, limitMs: 30_000 })
   await cp(join(ROOT, 'test/support/compat-scenario.ts'), join(folder, 'scenario.ts'))
   const { stdout } = await succeed({
-    what: `the scenario on ${host}`,
+    what: `the scenario on ${name}`,
     command: process.execPath,
     args: ['--disable-warning=ExperimentalWarning', 'scenario.ts'],
     cwd: folder,
     limitMs: 60_000,
   })
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as CompatReport
+}
+
+async function linkPackages(from: string, to: string): Promise<void> {
+  await mkdir(to, { recursive: true })
+  for (const name of await readdir(from)) {
+    if (name.startsWith('@')) await linkPackages(join(from, name), join(to, name))
+    else if (!name.startsWith('.')) await symlink(join(from, name), join(to, name))
+  }
+}
+
+async function replaceBackend(folder: string, file: string): Promise<void> {
+  const backend = join(folder, 'node_modules/@deepseek-ai/dsh-session-persistence-jsonl')
+  await rm(backend)
+  await mkdir(backend)
+  await cp(file, join(backend, 'index.mjs'))
+  await writeFile(join(backend, 'package.json'), JSON.stringify({ name: 'backend', type: 'module', exports: './index.mjs' }))
 }

@@ -2,8 +2,8 @@
  * Runs inside a folder that holds one host set and the unpacked policy, and prints what happened as JSON: a turn with a
  * tool, a rejected flush, a call cancelled while its flush hangs, and the resume of a log as a crash would leave it.
  */
-import { cpSync } from 'node:fs'
-import { join } from 'node:path'
+import { cpSync, readdirSync, readFileSync } from 'node:fs'
+import { extname, join } from 'node:path'
 import { setImmediate as nextRound } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import type { Context } from '@deepseek-ai/cordis'
@@ -15,6 +15,10 @@ import type { Harness } from '../../src/testing/harness.ts'
 
 /** What one host showed. */
 export interface CompatReport {
+  /** Releases that the policy found: Cordis, session core, OpenTelemetry API. */
+  readonly releases: readonly string[]
+  /** Kinds of files the backend left. */
+  readonly files: readonly string[]
   readonly records: readonly string[]
   /** Bodies that ran, requests that reached the adapter. */
   readonly bodies: number
@@ -114,6 +118,8 @@ await again.dispose()
 
 await meters.forceFlush()
 const report: CompatReport = {
+  releases: ['@deepseek-ai/cordis', '@deepseek-ai/dsh-session', '@opentelemetry/api'].map(releaseOf),
+  files: [...new Set(readdirSync(root, { recursive: true }).map((file) => extname(String(file))))].filter(Boolean).toSorted(),
   records,
   bodies,
   requests: model.requests.length,
@@ -124,6 +130,11 @@ const report: CompatReport = {
   unhandled,
 }
 console.log(JSON.stringify(report))
+
+function releaseOf(name: string): string {
+  const manifest = readFileSync(join(import.meta.dirname, 'node_modules', name, 'package.json'), 'utf8')
+  return (JSON.parse(manifest) as { version: string }).version
+}
 
 /** The write that a turn's end started. */
 async function settled(app: Harness): Promise<void> {
