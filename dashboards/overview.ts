@@ -300,7 +300,7 @@ function wrong() {
       {
         ...third,
         title: 'Barriers that did not let go',
-        help: 'Rejected and timed-out barriers stop work and need the cause on the left; aborted ones were cancelled by a person or a program and are no fault.',
+        help: 'Rejected and timed-out barriers stop work, so repair the cause on the left; aborted ones were cancelled by a person or a program and are no fault.',
         unit: 'ops',
         steps: CALM,
       },

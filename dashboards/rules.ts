@@ -20,6 +20,9 @@ import {
 export interface Alert {
   readonly name: string
   readonly severity: 'warning' | 'critical'
+  /** What it looks at: a query with an answer as long as agents report. */
+  readonly of: string
+  /** When that is wrong: {@link of} with its condition. */
   readonly expr: string
   /** How long it must be true; the Prometheus spelling. */
   readonly for: string
@@ -36,12 +39,12 @@ const WHO = '{{ $labels.job }} {{ $labels.instance }}'
 const BOUNDARY = `{{ $labels.${LABEL.boundary} }}`
 const STRATEGY = `{{ $labels.${LABEL.strategy} }}`
 
-/** All alerts; each expression answers nothing, or a value above zero, so that it suits Grafana's threshold too. */
-export const ALERTS: readonly Alert[] = [
+const DEFINITIONS: readonly (Omit<Alert, 'expr'> & { readonly is: string })[] = [
   {
     name: 'DshCheckpointRejected',
     severity: 'warning',
-    expr: `${counted(sc.METRIC_REJECTIONS, RULE, [...PROCESS_LABELS, LABEL.boundary, LABEL.errorType])} > 0`,
+    of: counted(sc.METRIC_REJECTIONS, RULE, [...PROCESS_LABELS, LABEL.boundary, LABEL.errorType]),
+    is: '> 0',
     for: '0m',
     summary: `${WHO}: ${BOUNDARY} barrier failed, {{ $labels.${LABEL.errorType} }}`,
     runbook:
@@ -50,7 +53,8 @@ export const ALERTS: readonly Alert[] = [
   {
     name: 'DshCheckpointNotDurable',
     severity: 'critical',
-    expr: `${worst(sc.METRIC_CONSECUTIVE_FAILURES)} >= ${FLUSH_FAILURES}`,
+    of: worst(sc.METRIC_CONSECUTIVE_FAILURES),
+    is: `>= ${FLUSH_FAILURES}`,
     for: '0m',
     summary: `${WHO}: {{ $value }} flushes of one session failed in a row`,
     runbook:
@@ -59,7 +63,8 @@ export const ALERTS: readonly Alert[] = [
   {
     name: 'DshCheckpointHung',
     severity: 'critical',
-    expr: `${worst(sc.METRIC_OLDEST_AGE)} > ${HUNG_SECONDS}`,
+    of: worst(sc.METRIC_OLDEST_AGE),
+    is: `> ${HUNG_SECONDS}`,
     for: '0m',
     summary: `${WHO}: a barrier is open for {{ $value }} s`,
     runbook:
@@ -68,7 +73,8 @@ export const ALERTS: readonly Alert[] = [
   {
     name: 'DshCheckpointUnflushed',
     severity: 'warning',
-    expr: `${worst(sc.METRIC_UNFLUSHED_AGE)} > ${UNFLUSHED_SECONDS}`,
+    of: worst(sc.METRIC_UNFLUSHED_AGE),
+    is: `> ${UNFLUSHED_SECONDS}`,
     for: '0m',
     summary: `${WHO}: events are not durable for {{ $value }} s`,
     runbook:
@@ -77,7 +83,8 @@ export const ALERTS: readonly Alert[] = [
   {
     name: 'DshCheckpointUnguarded',
     severity: 'warning',
-    expr: `${counted(sc.METRIC_UNGUARDED, { ...RULE, window: '15m' }, [...PROCESS_LABELS, LABEL.boundary, LABEL.strategy])} > 0`,
+    of: counted(sc.METRIC_UNGUARDED, { ...RULE, window: '15m' }, [...PROCESS_LABELS, LABEL.boundary, LABEL.strategy]),
+    is: '> 0',
     for: '0m',
     summary: `${WHO}: ${BOUNDARY} released without a durable log (strategy ${STRATEGY})`,
     runbook:
@@ -86,7 +93,8 @@ export const ALERTS: readonly Alert[] = [
   {
     name: 'DshCheckpointStrategyFault',
     severity: 'warning',
-    expr: `${counted(sc.METRIC_STRATEGY_FAULTS, { ...RULE, window: '15m' }, [...PROCESS_LABELS, LABEL.strategy])} > 0`,
+    of: counted(sc.METRIC_STRATEGY_FAULTS, { ...RULE, window: '15m' }, [...PROCESS_LABELS, LABEL.strategy]),
+    is: '> 0',
     for: '0m',
     summary: `${WHO}: strategy ${STRATEGY} threw or answered nonsense`,
     runbook:
@@ -95,7 +103,8 @@ export const ALERTS: readonly Alert[] = [
   {
     name: 'DshCheckpointSlow',
     severity: 'warning',
-    expr: `${quantile(0.99, sc.METRIC_BARRIER_DURATION, RULE, ['job', LABEL.boundary], WAITING)} > ${BUDGET_SECONDS}`,
+    of: quantile(0.99, sc.METRIC_BARRIER_DURATION, RULE, ['job', LABEL.boundary], WAITING),
+    is: `> ${BUDGET_SECONDS}`,
     for: '10m',
     summary: `{{ $labels.job }}: p99 wait at ${BOUNDARY} is {{ $value }} s`,
     runbook: `Agents wait longer than ${BUDGET_SECONDS} s at one barrier in a hundred, for ten minutes now. Open the dashboard "Checkpoint latency tuning": flush high as well, the storage is slow; event loop lag high as well, the process is busy; barrier well above flush, lower the strategy's delay. The budget is a bucket bound; choose another from the list of buckets when you change it.`,
@@ -103,7 +112,8 @@ export const ALERTS: readonly Alert[] = [
   {
     name: 'DshCheckpointAgentGone',
     severity: 'warning',
-    expr: `max by (${PROCESS_LABELS.join(', ')}) (last_over_time(${series(sc.METRIC_POLICY_ACTIVE, RULE)}[1h])) > 0 unless ${worst(sc.METRIC_POLICY_ACTIVE)}`,
+    of: `max by (${PROCESS_LABELS.join(', ')}) (last_over_time(${series(sc.METRIC_POLICY_ACTIVE, RULE)}[1h]))`,
+    is: `> 0 unless ${worst(sc.METRIC_POLICY_ACTIVE)}`,
     for: '5m',
     summary: `${WHO}: reported within the last hour, and does no more`,
     runbook:
@@ -112,7 +122,8 @@ export const ALERTS: readonly Alert[] = [
   {
     name: 'DshCheckpointNoPolicy',
     severity: 'critical',
-    expr: `1 - ${worst(sc.METRIC_POLICY_ACTIVE)} > 0`,
+    of: `1 - ${worst(sc.METRIC_POLICY_ACTIVE)}`,
+    is: '> 0',
     for: '2m',
     summary: `${WHO}: runs without a checkpoint policy`,
     runbook:
@@ -121,7 +132,8 @@ export const ALERTS: readonly Alert[] = [
   {
     name: 'DshCheckpointTelemetryGone',
     severity: 'critical',
-    expr: `absent(${series(sc.METRIC_POLICY_ACTIVE, RULE)})`,
+    of: series(sc.METRIC_POLICY_ACTIVE, RULE),
+    is: 'absent',
     for: '15m',
     summary: 'No agent reports checkpoint metrics',
     runbook:
@@ -129,7 +141,14 @@ export const ALERTS: readonly Alert[] = [
   },
 ]
 
-const RECORDINGS = [
+/** All alerts; each expression answers nothing, or a value above zero, so that it suits Grafana's threshold too. */
+export const ALERTS: readonly Alert[] = DEFINITIONS.map(({ is, ...alert }) => ({
+  ...alert,
+  expr: is === 'absent' ? `absent(${alert.of})` : `${alert.of} ${is}`,
+}))
+
+/** Rules that keep what a long range would be slow to compute. */
+export const RECORDINGS = [
   {
     record: 'job_boundary_strategy_le:dsh_checkpoint_barrier_duration_seconds_bucket:rate5m',
     expr: rate(sc.METRIC_BARRIER_DURATION, RULE, ['job', LABEL.boundary, LABEL.strategy, 'le'], '_bucket'),
@@ -159,7 +178,7 @@ export function prometheusRules(): string {
     labels: { severity },
     annotations: { summary, runbook },
   }))
-  return yaml({ groups: [{ name: 'dsh-checkpoint-recording', interval: '1m', rules: RECORDINGS }, { name: 'dsh-checkpoint', rules }] })
+  return yaml({ groups: [{ name: 'dsh-checkpoint-recording', rules: RECORDINGS }, { name: 'dsh-checkpoint', rules }] })
 }
 
 /**

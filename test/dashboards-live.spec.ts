@@ -1,0 +1,146 @@
+/** Every query of the dashboards and rules against a real Prometheus that scraped a real run with every outcome. */
+import { fileURLToPath } from 'node:url'
+import { context, trace } from '@opentelemetry/api'
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
+import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { incident } from '../dashboards/incident.ts'
+import { latency } from '../dashboards/latency.ts'
+import type { DashboardJson } from '../dashboards/lint.ts'
+import { overview } from '../dashboards/overview.ts'
+import { expand, type Macros } from '../dashboards/promql.ts'
+import { counted, LABEL, PANEL, STATES, state } from '../dashboards/queries.ts'
+import { ALERTS, RECORDINGS } from '../dashboards/rules.ts'
+import * as sc from '../src/semconv.ts'
+import { createFleet } from './support/every-outcome.ts'
+import { PROMETHEUS_INSTALLED, startPrometheus, type PrometheusServer } from './support/prometheus-server.ts'
+import { requirement } from './support/require.ts'
+
+const RULE_FILE = fileURLToPath(new URL('../dashboards/checkpoint.rules.yaml', import.meta.url))
+const WAIT = { timeout: 30_000, interval: 250 }
+/** One scrape a second stands in for one a minute. */
+const MACROS: Macros = { rateInterval: '30s', range: '5m', interval: '5s', intervalMs: 5_000 }
+
+describe.skipIf(!requirement('prometheus (apt-get install prometheus)', PROMETHEUS_INSTALLED))('against a real Prometheus', () => {
+  test('the quiet state, the first failures and every outcome show on every panel and rule', { timeout: 120_000 }, async () => {
+    traceEverything()
+    const { fleet, run } = await createFleet()
+    const server = await startPrometheus({
+      targets: fleet.map(({ port, instance }) => ({ job: 'every-outcome', port, instance })),
+      ruleFiles: [RULE_FILE],
+    })
+    onTestFinished(() => server.stop())
+    const from = Date.now() / 1_000
+    await vi.waitFor(async () => expect(await server.query('min_over_time(up[2s]) == 1')).toHaveLength(fleet.length), WAIT)
+
+    // Nothing has happened: quiet, not broken, and no alert.
+    const states = await server.query(expand(state(PANEL), MACROS))
+    expect(new Set(states.map(({ value }) => stateOf(value?.[1])))).toEqual(new Set(['QUIET']))
+    expect(states).toHaveLength(fleet.length)
+    for (const tile of ['Failed barriers', 'Unguarded releases', 'Recovered calls', 'Barriers per second', 'Time spent waiting']) {
+      const [answer] = await server.query(expand(exprOf(overview() as DashboardJson, tile), MACROS))
+      expect(Number(answer?.value?.[1]), tile).toBe(0)
+    }
+    expect(((await server.get('alerts')) as { alerts: unknown[] }).alerts).toEqual([])
+
+    await run()
+    await vi.waitFor(async () => expect(await recoveredCalls(server)).toBe(2), WAIT)
+    // One more scrape of everything: increase() wants two samples.
+    const settled = Date.now() / 1_000
+    await vi.waitFor(async () => {
+      const scraped = await server.query('timestamp(dsh_checkpoint_policy_active)')
+      expect(Math.min(...scraped.map(({ value }) => Number(value?.[1])))).toBeGreaterThan(settled + 1)
+    }, WAIT)
+    const to = Date.now() / 1_000
+
+    expect(await withoutData(server, from, to)).toEqual([])
+
+    // The first rejection of a series that began at 0 is seen as about one.
+    const rejections = await server.query(expand(counted(sc.METRIC_REJECTIONS, PANEL, ['instance', LABEL.boundary, LABEL.errorType]), MACROS))
+    const seen = rejections.filter(({ value }) => Number(value?.[1]) > 0)
+    expect(seen.map(({ metric }) => `${metric['instance']} ${metric[LABEL.boundary]} ${metric[LABEL.errorType]}`).toSorted()).toEqual([
+      'limited tool timeout',
+      'steady tool ENOSPC',
+    ])
+    for (const { value } of seen) expect(Number(value?.[1])).toBeCloseTo(1, 0)
+
+    const now = await server.query(expand(state(PANEL), MACROS))
+    const byInstance = Object.fromEntries(now.map(({ metric, value }) => [metric['instance'], stateOf(value?.[1])]))
+    expect(byInstance).toMatchObject({ steady: 'FAILED LATELY', limited: 'FAILED LATELY', lenient: 'UNGUARDED', unconfirmed: 'UNGUARDED' })
+
+    await vi.waitFor(async () => {
+      const { alerts } = (await server.get('alerts')) as { alerts: { state: string; labels: Record<string, string>; annotations: Record<string, string> }[] }
+      const firing = alerts.filter((alert) => alert.state === 'firing')
+      expect(new Set(firing.map(({ labels }) => labels['alertname']))).toEqual(
+        new Set(['DshCheckpointRejected', 'DshCheckpointUnguarded', 'DshCheckpointStrategyFault']),
+      )
+      expect(firing.map(({ annotations }) => annotations['summary'])).toContain('every-outcome steady: tool barrier failed, ENOSPC')
+      expect(JSON.stringify(firing)).not.toMatch(/<error|%!/)
+    }, WAIT)
+
+    // A process that dies leaves the number of processes, and its state is a gap.
+    await fleet[0]?.app.dispose()
+    await vi.waitFor(async () => {
+      const [processes] = await server.query(expand(exprOf(overview() as DashboardJson, 'Agent processes'), MACROS))
+      expect(processes?.value?.[1]).toBe(String(fleet.length - 1))
+    }, WAIT)
+  })
+})
+
+/** Queries of panels, annotations, variables and rules that answer nothing, and exemplar queries without an exemplar. */
+async function withoutData(server: PrometheusServer, from: number, to: number): Promise<string[]> {
+  const empty: string[] = []
+  for (const dashboard of [overview(), latency(), incident()] as (DashboardJson & { title: string })[]) {
+    for (const { name = '', expr = '' } of dashboard.annotations?.list ?? []) {
+      const results = await server.queryRange(expand(expr, MACROS), from - 10, to, 1)
+      if (results.length === 0) empty.push(`${dashboard.title}: annotation ${name}`)
+    }
+    for (const { name, type, query } of dashboard.templating?.list ?? []) {
+      if (type !== 'query') continue
+      const [, selector = '', label = ''] = /^label_values\((.*), (\w+)\)$/.exec((query as { query: string }).query) ?? []
+      const values = await server.query(`count by (${label}) (${expand(selector, MACROS)})`)
+      if (values.length === 0 || values.some(({ metric }) => metric[label] === undefined)) empty.push(`${dashboard.title}: variable ${name}`)
+    }
+    for (const panel of dashboard.panels ?? []) {
+      for (const target of panel.targets ?? []) {
+        const { refId, expr = '', instant, exemplar } = target as typeof target & { exemplar?: boolean }
+        const where = `${dashboard.title}: ${panel.title} ${refId}`
+        const query = expand(expr, MACROS)
+        const results = instant === true ? await server.query(query) : await server.queryRange(query, from, to, 1)
+        const values = results.flatMap(({ value, values: list }) => list ?? (value === undefined ? [] : [value]))
+        if (!values.some(([, value]) => Number.isFinite(Number(value)))) empty.push(where)
+        if (exemplar === true && (await server.exemplars(query, from, to)).every(({ labels }) => labels[sc.EXEMPLAR_TRACE_ID] === undefined)) {
+          empty.push(`${where}: exemplars`)
+        }
+      }
+    }
+  }
+  for (const { name, of } of ALERTS) if ((await server.query(of)).length === 0) empty.push(`alert ${name}`)
+  for (const { record } of RECORDINGS) if ((await server.query(record)).length === 0) empty.push(`recording ${record}`)
+  return empty
+}
+
+function exprOf(dashboard: DashboardJson, title: string): string {
+  const expr = dashboard.panels?.find((panel) => panel.title === title)?.targets?.[0]?.expr
+  if (expr === undefined) throw new Error(`no panel ${title}`)
+  return expr
+}
+
+async function recoveredCalls(server: PrometheusServer): Promise<number> {
+  const [answer] = await server.query(`sum(${sc.INSTRUMENTS[sc.METRIC_RECOVERED].prometheus})`)
+  return Number(answer?.value?.[1])
+}
+
+function stateOf(value: string | undefined): string | undefined {
+  return STATES.find((candidate) => String(candidate.value) === value)?.text
+}
+
+/** Exemplars name traces, so there must be some. */
+function traceEverything(): void {
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
+  trace.setGlobalTracerProvider(new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter: new InMemorySpanExporter() })] }))
+  onTestFinished(() => {
+    trace.disable()
+    context.disable()
+  })
+}
