@@ -44,7 +44,9 @@ export class BarrierLog {
   waitedMs(from: number, to: number): number {
     let waited = 0
     let covered = from
-    for (const wait of this.#waits.toSorted((a, b) => a.from - b.from)) {
+    // Waits are noted in the order of their ends.
+    const recent = this.#waits.slice(this.#waits.findLastIndex((wait) => wait.to <= from) + 1)
+    for (const wait of recent.toSorted((a, b) => a.from - b.from)) {
       const end = Math.min(wait.to, to)
       if (end <= covered) continue
       waited += end - Math.max(wait.from, covered)
