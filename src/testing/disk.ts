@@ -22,23 +22,33 @@ export class Disk {
   /** Appends that reached the file. */
   written = 0
   door: Door | undefined
+  /** Path of each session's file, once it was written to. */
+  readonly files = new Map<string, string>()
   /** The backend, a plugin to mount in place of the stock one. */
   readonly plugin: typeof JsonlSessionPersistence
   static readonly KEPT = 10_000
+  readonly #durable = new Map<string, number>()
   #count = 0
 
   constructor() {
     const enter = (meta: SessionHeader, events: readonly SessionEvent[]) => this.#enter(meta, events)
-    const done = () => {
+    const done = (meta: SessionHeader, events: readonly SessionEvent[], path: string) => {
       this.written += 1
+      this.files.set(meta.id, path)
+      this.#durable.set(meta.id, (events.at(-1)?.seq ?? -1) + 1)
     }
     this.plugin = class extends JsonlSessionPersistence {
       override async appendBatch(meta: SessionHeader, events: readonly SessionEvent[], isMaterialized: boolean): Promise<void> {
         await enter(meta, events)
         await super.appendBatch(meta, events, isMaterialized)
-        done()
+        done(meta, events, this.locate(meta).path)
       }
     }
+  }
+
+  /** Events of the session with a smaller `seq` are on disk. */
+  durableSeq(sessionId: string): number {
+    return this.#durable.get(sessionId) ?? 0
   }
 
   #enter(meta: SessionHeader, events: readonly SessionEvent[]): void | Promise<void> {

@@ -45,6 +45,11 @@ export class ScriptedModel extends LlmAdapter {
     this.#answers.push(...answers)
   }
 
+  /** Begin another script, whatever is left of the last one. */
+  replace(answers: readonly ScriptedAnswer[]): void {
+    this.#answers.splice(0, Infinity, ...answers)
+  }
+
   override async *stream(request: GenerateOptions): AsyncIterable<StreamChunk> {
     this.requests.push(request)
     if (this.requests.length > ScriptedModel.KEPT) this.requests.shift()
