@@ -4,26 +4,25 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { SettledBarrier } from '../src/barrier.ts'
 import { DshHome } from './support/dsh-cli.ts'
-import { installCli } from './support/dsh-cli-hosts.ts'
+import { findCli } from './support/dsh-cli-hosts.ts'
 import { packProject } from './support/dsh-cli-pack.ts'
 import { killGroup } from './support/dsh-cli-process.ts'
 import { hasResult, startMockModel, type MockAnswer, type MockModel, type MockRequest } from './support/mock-model.ts'
-import { requirement } from './support/require.ts'
 
 // Each process has a limit of its own, with a message that says more than the runner's.
 vi.setConfig({ testTimeout: 150_000, hookTimeout: 600_000 })
 const APPEARS = { timeout: 30_000, interval: 50 }
 
-const cli = await installCli()
+const cli = await findCli()
 
-describe.skipIf(!requirement('missing' in cli ? `the real dsh CLI (${cli.missing})` : 'dsh', 'folder' in cli))('a real dsh in operation', () => {
+describe.skipIf(cli === undefined)('a real dsh in operation', () => {
   let home: DshHome
   let model: MockModel
   let answer: (request: MockRequest) => MockAnswer | Promise<MockAnswer>
 
   beforeAll(async () => {
     model = await startMockModel((request) => answer(request))
-    home = await DshHome.create('folder' in cli ? cli.folder : '')
+    home = await DshHome.create(cli ?? '')
     const added = await home.plugin('add', await packProject())
     expect(added, added.stderr).toMatchObject({ code: 0 })
   })
@@ -55,17 +54,24 @@ describe.skipIf(!requirement('missing' in cli ? `the real dsh CLI (${cli.missing
       const session = killed[0]?.sessionId ?? ''
 
       await home.clear()
-      expect(await home.resume(session, 'Go on.', model.url)).toMatchObject({ code: 0, stderr: '' })
+      let scraped = ''
+      answer = async () => {
+        scraped = await (await fetch((await home.metricsUrl()) ?? '')).text()
+        return 'understood'
+      }
+      expect(await home.resume(session, 'Go on.', model.url, { insert: [PROMETHEUS] })).toMatchObject({ code: 0, stderr: '' })
       const resumed = await home.records()
       expect(resumed.filter((record) => record.kind === 'recovered')).toEqual([
         { kind: 'recovered', recovery: 'unknown', sessionId: session, callId: 'call-1', turn: 1, step: 1 },
       ])
+      expect(scraped).toMatch(/^dsh_checkpoint_recovered_calls_total\{.*"unknown".*\} 1$/m)
       expect(conversation(await home.barriers())).toEqual(['2.1 step', '2.1 request', '2.1 turn'])
       const result = model.requests.at(-1)?.messages.find((message) => message.tool_call_id === 'call-1')
       expect(String(result?.content)).toMatch(/unknown/i)
       expect(await readFile(marker, 'utf8')).toBe('started\n')
 
       await home.clear()
+      answer = () => 'understood'
       expect(await home.resume(session, 'Go on again.', model.url)).toMatchObject({ code: 0, stderr: '' })
       expect((await home.records()).filter((record) => record.kind === 'recovered')).toEqual([])
     })
@@ -151,6 +157,7 @@ describe.skipIf(!requirement('missing' in cli ? `the real dsh CLI (${cli.missing
   })
 })
 
+const PROMETHEUS = { id: 'checkpoint-prometheus', name: 'dsh-checkpoint-otel/prometheus', config: { port: 0 } }
 const COALESCED = { id: 'checkpoint-strategy', name: 'dsh-checkpoint-otel/strategies/coalesced' }
 
 function bash(id: string, command: string) {

@@ -3,18 +3,16 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { parse } from 'yaml'
 import type { SettledBarrier } from '../src/barrier.ts'
 import { DshHome, OUR_ROW, STOCK_ROW } from './support/dsh-cli.ts'
-import { installCli } from './support/dsh-cli-hosts.ts'
+import { findCli } from './support/dsh-cli-hosts.ts'
 import { packProject } from './support/dsh-cli-pack.ts'
 import { hasResult, startMockModel, type MockModel } from './support/mock-model.ts'
-import { requirement } from './support/require.ts'
 
 // Each process has a limit of its own, with a message that says more than the runner's.
 vi.setConfig({ testTimeout: 150_000, hookTimeout: 600_000 })
 
-const cli = await installCli()
+const cli = await findCli()
 
-describe.skipIf(!requirement('missing' in cli ? `the real dsh CLI (${cli.missing})` : 'dsh', 'folder' in cli))('in the real dsh', () => {
-  const folder = 'folder' in cli ? cli.folder : ''
+describe.skipIf(cli === undefined)('in the real dsh', () => {
   let home: DshHome
   let model: MockModel
   let untouched: { readonly manifest: unknown; readonly rows: string }
@@ -26,7 +24,7 @@ describe.skipIf(!requirement('missing' in cli ? `the real dsh CLI (${cli.missing
         ? 'all done'
         : [{ id: 'call-1', name: 'bash', args: { command: 'echo ran > ran.txt', description: 'Leave a file' } }],
     )
-    home = await DshHome.create(folder)
+    home = await DshHome.create(cli ?? '')
     untouched = { rows: (await home.dumpConfig()).stdout, manifest: await home.manifest() }
     const added = await home.plugin('add', tarball)
     expect(added, added.stderr).toMatchObject({ code: 0 })

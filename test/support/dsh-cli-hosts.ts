@@ -5,6 +5,7 @@ import { mkdir, open, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { CACHE, succeed } from './dsh-cli-process.ts'
+import { requirement } from './require.ts'
 
 /** One set of packages to install. */
 export interface HostSet {
@@ -43,14 +44,16 @@ export async function installHost(set: HostSet): Promise<InstalledHost> {
   }
 }
 
-/** Install the real CLI and the pnpm it needs. */
-export async function installCli(): Promise<InstalledHost> {
-  try {
-    await installPnpm()
-  } catch (error) {
-    return { missing: error instanceof Error ? error.message : String(error) }
+/** Folder of the real CLI, with the pnpm it needs on the path; nothing, said in a line, where it cannot be installed. */
+export async function findCli(): Promise<string | undefined> {
+  const cli = await installPnpm().then(
+    () => installHost(DSH_CLI),
+    (error: unknown): InstalledHost => ({ missing: String(error) }),
+  )
+  if (requirement('missing' in cli ? `the real dsh CLI (${cli.missing})` : 'the real dsh CLI', 'folder' in cli)) {
+    return 'folder' in cli ? cli.folder : undefined
   }
-  return installHost(DSH_CLI)
+  return undefined
 }
 
 /** pnpm 10, which the CLI forwards plugin commands to; found on the path of every process we start. */

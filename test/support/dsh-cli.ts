@@ -73,10 +73,10 @@ export class DshHome {
     return start(this.#command(['--profile', PROFILE, task], { DEEPSEEK_BASE_URL: modelUrl, ...env }))
   }
 
-  /** Resume a session in place of starting one. */
-  async resume(session: string, task: string, modelUrl: string): Promise<Finished> {
+  /** Resume a session in place of starting one, with these rows in the profile. */
+  async resume(session: string, task: string, modelUrl: string, ...rows: readonly object[]): Promise<Finished> {
     const runner = { id: 'resume', name: supportPlugin('resume'), config: { session, task } }
-    await this.patch({ id: 'headless-runner', disabled: true }, { insert: [runner] })
+    await this.patch({ id: 'headless-runner', disabled: true }, { insert: [runner] }, ...rows)
     return this.start(task, modelUrl).finished
   }
 
@@ -92,6 +92,13 @@ export class DshHome {
 
   async barriers(): Promise<SettledBarrier[]> {
     return (await this.records()).filter((record) => record.kind === 'barrier')
+  }
+
+  /** Where the Prometheus plugin of the running task serves. */
+  async metricsUrl(): Promise<string | undefined> {
+    const lines = await this.lines()
+    const urls = lines.flatMap((line) => ('log' in line ? (/http:\/\/127\.0\.0\.1:\d+\/metrics/.exec(line.log.text) ?? []) : []))
+    return urls.at(-1)
   }
 
   /** Forget what the probe has written. */
