@@ -14,8 +14,10 @@ import type { Findings } from './report.ts'
 import type { Subject } from './subject.ts'
 import { describeError, eventually, OverdueError, within } from './wait.ts'
 
-/** Longest time anything on a stage may take. */
+/** Longest time a turn, or a step of a scenario, may take. */
 export const LIMIT_MS = 5_000
+/** Longest time that mounting a plugin or disposing the app may take. */
+const LIFECYCLE_LIMIT_MS = 3_000
 const KEPT_RECORDS = 10_000
 
 /** One app, one agent, one strategy. */
@@ -65,7 +67,8 @@ export class Stage {
       stage.agent = agent
       return stage
     } catch (error) {
-      await stage.dispose()
+      // What failed first says more than an app that can then not be disposed.
+      await stage.dispose().catch(() => undefined)
       throw error
     }
   }
@@ -88,7 +91,7 @@ export class Stage {
 
   async mountStrategy(): Promise<void> {
     const { plugin, config } = this.subject
-    this.strategy = await within(LIMIT_MS, 'mounting the strategy', this.harness.mount(plugin, config))
+    this.strategy = await within(LIFECYCLE_LIMIT_MS, 'mounting the strategy', this.harness.mount(plugin, config))
   }
 
   /** Unmount the strategy and mount it again; concurrent swaps queue up. */
@@ -146,8 +149,11 @@ export class Stage {
 
   async dispose(): Promise<void> {
     this.disk.door = undefined
-    await within(LIMIT_MS, 'disposing the app', this.harness.dispose())
-    await rm(this.#root, { recursive: true, force: true })
+    try {
+      await within(LIFECYCLE_LIMIT_MS, 'disposing the app', this.harness.dispose())
+    } finally {
+      await rm(this.#root, { recursive: true, force: true })
+    }
   }
 
   #watch(ctx: Context): void {
