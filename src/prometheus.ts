@@ -7,13 +7,14 @@
  * metrics are kept and the port is tried again.
  */
 import type { Context } from '@deepseek-ai/cordis'
-import { LimitedLog } from './log.ts'
 import type {} from './barrier.ts'
+import { LocalServer } from './http/server.ts'
+import { LimitedLog } from './log.ts'
 import { PLUGIN, type Config } from './prometheus/config.ts'
 import { Exposition } from './prometheus/exposition.ts'
 import { CheckpointMetrics } from './prometheus/metrics.ts'
 import { RuntimeMetrics } from './prometheus/runtime.ts'
-import { MetricsServer } from './prometheus/server.ts'
+import { createScrapeHandler } from './prometheus/scrape.ts'
 
 export { Config } from './prometheus/config.ts'
 
@@ -38,15 +39,23 @@ export function apply(ctx: Context, config: Config): void {
   }), 'checkpoint metrics')
   ctx.effect(() => {
     const runtime = new RuntimeMetrics(exposition)
-    const server = new MetricsServer({
+    const server = new LocalServer({
+      plugin: PLUGIN,
       config,
+      path: config.path,
+      serves: 'metrics',
+      unreachable: 'metrics are kept but nobody can scrape them',
+      answer: createScrapeHandler({
+        config,
+        log,
+        render: (format) => {
+          metrics.refresh()
+          runtime.refresh()
+          return exposition.render(format)
+        },
+      }),
       logger,
       log,
-      render: (format) => {
-        metrics.refresh()
-        runtime.refresh()
-        return exposition.render(format)
-      },
     })
     server.open()
     return async () => {

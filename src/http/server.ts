@@ -1,37 +1,49 @@
-/** The scrape endpoint: a small HTTP server that can neither take the host down nor keep it alive. */
-import { createServer, type Server } from 'node:http'
+/** A small HTTP server that can neither take the host down nor keep it alive. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import type { Logger } from '../log.ts'
-import { PLUGIN, type Config } from './config.ts'
-import { createScrapeHandler, type ScrapeOptions } from './scrape.ts'
+import type { LimitedLog, Logger } from '../log.ts'
+import type { ListenConfig } from './listen.ts'
 
 /** Quiet time between two attempts to take the port. */
 export const RETRY_MS = 5_000
-/** Longest time that {@link MetricsServer.close} takes; a scrape that is still running is cut off then. */
+/** Longest time that {@link LocalServer.close} takes; a request that is still running is cut off then. */
 export const CLOSE_MS = 1_000
-/** A scraper that sends or reads slower than this is cut off. */
+/** A client that sends or reads slower than this is cut off. */
 const REQUEST_MS = 10_000
 const MAX_CONNECTIONS = 64
 const MAX_HEADER_BYTES = 8_192
 
+/** Answers one request; never rejects. */
+export type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void>
+
 /** What the server needs from the plugin. */
-export interface MetricsServerOptions extends ScrapeOptions {
-  readonly config: Config
+export interface LocalServerOptions {
+  /** Plugin name, the beginning of its messages. */
+  readonly plugin: string
+  readonly config: Pick<ListenConfig, 'host' | 'port'>
+  /** Path that the log names. */
+  readonly path: string
+  /** What is served, as in `metrics at http://…`. */
+  readonly serves: string
+  /** What it means that nobody can connect, for the log. */
+  readonly unreachable: string
+  readonly answer: Handler
   readonly logger: Logger & { info(message: string): void }
+  readonly log: LimitedLog
 }
 
-/** Serves one path over HTTP until it is closed, and goes on trying while its port is taken. */
-export class MetricsServer {
-  readonly #options: MetricsServerOptions
+/** Serves one endpoint until it is closed, and goes on trying while its port is taken. */
+export class LocalServer {
+  readonly #options: LocalServerOptions
   readonly #server: Server
   #attempt: PromiseWithResolvers<void> | undefined
   #retry: NodeJS.Timeout | undefined
   #failure = ''
   #closing: Promise<void> | undefined
 
-  constructor(options: MetricsServerOptions) {
+  constructor(options: LocalServerOptions) {
     this.#options = options
-    const answer = createScrapeHandler(options)
+    const { answer } = options
     const server = createServer(
       {
         headersTimeout: REQUEST_MS,
@@ -51,7 +63,7 @@ export class MetricsServer {
     server.timeout = REQUEST_MS
     server.on('listening', () => this.#listening())
     server.on('error', (error: NodeJS.ErrnoException) => this.#failed(error))
-    // A scraper must not keep a process alive that is otherwise done.
+    // A client must not keep a process alive that is otherwise done.
     server.on('connection', (socket: Socket) => socket.unref())
     server.unref()
     this.#server = server
@@ -68,7 +80,7 @@ export class MetricsServer {
     }
   }
 
-  /** Stop listening, let running scrapes end, close every socket; within {@link CLOSE_MS}. */
+  /** Stop listening, let running requests end, close every socket; within {@link CLOSE_MS}. */
   close(): Promise<void> {
     return (this.#closing ??= this.#close())
   }
@@ -93,25 +105,25 @@ export class MetricsServer {
       return
     }
     this.#failure = ''
-    const { host, path } = this.#options.config
+    const { plugin, config, path, serves } = this.#options
     const { port } = this.#server.address() as AddressInfo
-    this.#options.logger.info(`${PLUGIN}: metrics at http://${authority(host, port)}${path}`)
+    this.#options.logger.info(`${plugin}: ${serves} at http://${authority(config.host, port)}${path}`)
   }
 
   #failed(error: NodeJS.ErrnoException): void {
     this.#attempt?.resolve()
     if (this.#closing !== undefined) return
+    const { plugin, config, serves, unreachable, logger, log } = this.#options
     if (this.#server.listening) {
-      this.#options.log.warn('server', () => `${PLUGIN}: ${codeOf(error)} while serving metrics`)
+      log.warn('server', () => `${plugin}: ${codeOf(error)} while serving ${serves}`)
       return
     }
-    const { host, port } = this.#options.config
     // Said once for each cause, not once for each attempt.
     if (this.#failure !== codeOf(error)) {
       this.#failure = codeOf(error)
-      this.#options.logger.error(
-        `${PLUGIN}: cannot listen on ${authority(host, port)}: ${reasonOf(error)}; ` +
-          `metrics are kept but nobody can scrape them, trying again every ${RETRY_MS / 1_000} s`,
+      logger.error(
+        `${plugin}: cannot listen on ${authority(config.host, config.port)}: ${reasonOf(error)}; ` +
+          `${unreachable}, trying again every ${RETRY_MS / 1_000} s`,
       )
     }
     this.#retry = setTimeout(() => this.open(), RETRY_MS).unref()
