@@ -285,3 +285,22 @@ test('a failed start is a line in the log and not the end of the boot', async ()
   ])
   expect(slots()).toEqual([])
 })
+
+test('a host on another copy of the API is told, and keeps its telemetry', async () => {
+  const REGISTRY = Symbol.for('opentelemetry.js.api.1')
+  const forget = () => void delete (globalThis as Record<symbol, unknown>)[REGISTRY]
+  // The earlier tests made it with the new copy.
+  forget()
+  onTestFinished(forget)
+  const old = await import('otel-api-1.9' as string)
+  const provider = { getTracer: () => ({}) }
+  old.trace.setGlobalTracerProvider(provider)
+  const app = await createApp({ plugins: [[policy], [nodeSdk], [{ ...nodeSdk }]] })
+  await turn(app)
+  expect(app.logs.filter((line) => line.startsWith('checkpoint-node-sdk'))).toEqual([
+    'checkpoint-node-sdk: this process uses @opentelemetry/api 1.9.1 and this package was given 1.10.0: ' +
+      'two copies do not share telemetry, so none is exported here; install one version',
+  ])
+  expect(old.trace.getTracerProvider().getDelegate()).toBe(provider)
+  expect(slots()).toEqual(['trace'])
+})

@@ -28,9 +28,12 @@ export interface Config {
   headers: Record<string, string>
   /** `OTEL_METRIC_EXPORT_INTERVAL`, in milliseconds. */
   metricsIntervalMs?: number
-  /** `OTEL_EXPORTER_OTLP_TIMEOUT`: one export with its retries, in milliseconds. */
+  /** `OTEL_EXPORTER_OTLP_TIMEOUT`: one export with its retries, in milliseconds; for metrics at most half their interval. */
   exportTimeoutMs?: number
-  /** Longest time that unloading waits for the last export, in milliseconds. */
+  /**
+   * Longest time that unloading waits for the last export, in milliseconds. A retry that the exporter had scheduled before
+   * may keep an otherwise finished process for up to 5 s more.
+   */
   shutdownTimeoutMs: number
 }
 
@@ -66,6 +69,19 @@ export const Config: z<Config> = checked<Config>(
   },
   { serviceName: (text) => text.trim() !== '', endpoint: isHttpUrl, headers: areHeaders },
 )
+
+hideSecrets(Config)
+
+/** A refused header or URL is not shown: it may be right but for one character. */
+function hideSecrets(schema: z<Config>): void {
+  const standard = (schema as unknown as { '~standard': { validate(input: unknown): { issues?: { message: string }[] } } })['~standard']
+  const { validate } = standard
+  standard.validate = (input) => {
+    const result = validate(input)
+    for (const issue of result.issues ?? []) issue.message = issue.message.replace(/(: (?:headers|endpoint) must be .*?), got .*/s, '$1')
+    return result
+  }
+}
 
 function isHttpUrl(text: string): boolean {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)

@@ -52,8 +52,8 @@ export function createRedactor(config: Config): (text: string) => string {
   }
   for (const url of [config.endpoint, ...ENDPOINTS.map(readEnv)]) {
     if (url === undefined || !URL.canParse(url)) continue
-    const { username, password, search } = new URL(url)
-    for (const part of [username, password, search.slice(1)]) for (const form of [part, decoded(part)]) add(form)
+    const { username, password, search, searchParams } = new URL(url)
+    for (const part of [username, password, search.slice(1), ...searchParams.values()]) for (const form of [part, decoded(part)]) add(form)
   }
   // The longest first, or a secret that begins with another one would leave its end behind.
   const ordered = [...secrets].sort((a, b) => b.length - a.length)

@@ -31,13 +31,7 @@ export class Connections {
   /** Open no connection any more: an export that wants to try again fails at once. Those under way go on. */
   refuse(): void {
     this.#refusing = true
-    for (const agent of this.#agents) {
-      Object.defineProperty(agent, 'createConnection', {
-        value: (_options: unknown, done: (error: Error) => void) => {
-          done(closed())
-        },
-      })
-    }
+    for (const agent of this.#agents) agent.createConnection = fail
   }
 
   /** Cut what is under way. */
@@ -62,6 +56,10 @@ export class Connections {
     const path = readEnv(`OTEL_EXPORTER_OTLP_${this.#signal.toUpperCase()}_${kind}`) ?? readEnv(`OTEL_EXPORTER_OTLP_${kind}`)
     return path === undefined ? undefined : readFileSync(path)
   }
+}
+
+function fail(_options: unknown, done?: (error: Error | null, stream: never) => void): undefined {
+  done?.(closed(), undefined as never)
 }
 
 /** An error the exporter takes as final: with a network error code it would try again. */

@@ -7,6 +7,7 @@
 import { createRequire } from 'node:module'
 import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { context, diag, metrics, propagation, trace } from '@opentelemetry/api'
 import { PLUGIN } from './config.ts'
 import { processState } from './process.ts'
@@ -41,7 +42,7 @@ export function registryVersion(): string | undefined {
 /** Version of the API this package got from its host; undefined when it cannot be told. */
 export function apiVersion(): string | undefined {
   try {
-    let folder = dirname(createRequire(import.meta.url).resolve(API))
+    let folder = dirname(entryPoint())
     for (let level = 0; level < MAX_LEVELS; level += 1, folder = dirname(folder)) {
       const version = versionIn(join(folder, 'package.json'))
       if (version !== undefined) return version
@@ -86,6 +87,12 @@ const API = '@opentelemetry/api'
 const MAX_LEVELS = 6
 const SLOTS: readonly Slot[] = ['trace', 'metrics', 'propagation', 'context', 'diag']
 const REGISTRY = Symbol.for('opentelemetry.js.api.1')
+
+/** As `import` finds it; test runners and bundlers may lack the function. */
+function entryPoint(): string {
+  if (typeof import.meta.resolve === 'function') return fileURLToPath(import.meta.resolve(API))
+  return createRequire(import.meta.url).resolve(API)
+}
 
 function registry(): ({ readonly version?: string } & Partial<Record<Slot, object>>) | undefined {
   return (globalThis as { [REGISTRY]?: ReturnType<typeof registry> })[REGISTRY]

@@ -64,16 +64,21 @@ async function createMetricReaders({ exporters, protocols }: Plan, config: Confi
   if (exporters.metrics.length === 0) return []
   const { ConsoleMetricExporter, PeriodicExportingMetricReader } = await import('@opentelemetry/sdk-metrics')
   const exportIntervalMillis = config.metricsIntervalMs ?? readPositive('OTEL_METRIC_EXPORT_INTERVAL') ?? 60_000
-  // The reader refuses a timeout above its interval.
+  // An export under way keeps the process alive. Without a pause between two of them, a dead endpoint would do so for ever.
   const exportTimeoutMillis = Math.min(readPositive('OTEL_METRIC_EXPORT_TIMEOUT') ?? 30_000, exportIntervalMillis)
+  const exportTimeoutMs = Math.min(config.exportTimeoutMs ?? timeoutFromEnv() ?? 10_000, exportIntervalMillis / 2)
   return Promise.all(
     exporters.metrics.map(async (name) => {
       const exporter =
-        name === 'console' ? new ConsoleMetricExporter() : await createMetricExporter(protocols.metrics, config, connections)
+        name === 'console'
+          ? new ConsoleMetricExporter()
+          : await createMetricExporter(protocols.metrics, { ...config, exportTimeoutMs }, connections)
       return new PeriodicExportingMetricReader({ exporter, exportIntervalMillis, exportTimeoutMillis })
     }),
   )
 }
+
+const timeoutFromEnv = () => readPositive('OTEL_EXPORTER_OTLP_METRICS_TIMEOUT') ?? readPositive('OTEL_EXPORTER_OTLP_TIMEOUT')
 
 async function stop(sdk: { shutdown(): Promise<void> }, connections: readonly Connections[], timeoutMs: number): Promise<void> {
   const { promise: expired, resolve: expire } = Promise.withResolvers<boolean>()
