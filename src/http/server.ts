@@ -6,8 +6,6 @@ import type { ListenConfig } from './listen.ts'
 
 /** Quiet time between two attempts to take the port. */
 export const RETRY_MS = 5_000
-/** Longest time that {@link LocalServer.close} takes; a request that is still running is cut off then. */
-export const CLOSE_MS = 1_000
 /** A client that sends or reads slower than this is cut off. */
 const REQUEST_MS = 10_000
 const MAX_CONNECTIONS = 64
@@ -36,10 +34,9 @@ export interface LocalServerOptions {
 export class LocalServer {
   readonly #options: LocalServerOptions
   readonly #server: Server
-  #attempt: PromiseWithResolvers<void> | undefined
   #retry: NodeJS.Timeout | undefined
   #failure = ''
-  #closing: Promise<void> | undefined
+  #closed = false
 
   constructor(options: LocalServerOptions) {
     this.#options = options
@@ -51,13 +48,7 @@ export class LocalServer {
         connectionsCheckingInterval: REQUEST_MS,
         maxHeaderSize: MAX_HEADER_BYTES,
       },
-      (request, response) => {
-        void answer(request, response)
-        // Node keeps a connection whose request was running when the server was closed.
-        response.once('close', () => {
-          if (this.#closing !== undefined) server.closeIdleConnections()
-        })
-      },
+      (request, response) => void answer(request, response),
     )
     server.maxConnections = MAX_CONNECTIONS
     server.timeout = REQUEST_MS
@@ -72,7 +63,6 @@ export class LocalServer {
   /** Begin to listen. Never throws: what goes wrong is logged and tried again. */
   open(): void {
     const { host, port } = this.#options.config
-    this.#attempt = Promise.withResolvers()
     try {
       this.#server.listen({ host, port })
     } catch (error) {
@@ -80,30 +70,20 @@ export class LocalServer {
     }
   }
 
-  /** Stop listening, let running requests end, close every socket; within {@link CLOSE_MS}. */
+  /**
+   * Stop listening and close every connection, at once: an answer is written within one turn of the event loop, so what
+   * is cut off is a client that is slow to ask or to read. Node itself forgets a host name that is still looked up.
+   */
   close(): Promise<void> {
-    return (this.#closing ??= this.#close())
-  }
-
-  async #close(): Promise<void> {
+    this.#closed = true
     clearTimeout(this.#retry)
-    const deadline = Promise.withResolvers<void>()
-    const timer = setTimeout(deadline.resolve, CLOSE_MS)
-    // A host name is still being looked up: Node would go on to listen on a server that was closed meanwhile.
-    await Promise.race([this.#attempt?.promise, deadline.promise])
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
-    this.#server.closeIdleConnections()
-    await Promise.race([closed, deadline.promise])
-    clearTimeout(timer)
-    this.#server.closeAllConnections()
+    return new Promise((resolve) => {
+      this.#server.close(() => resolve())
+      this.#server.closeAllConnections()
+    })
   }
 
   #listening(): void {
-    this.#attempt?.resolve()
-    if (this.#closing !== undefined) {
-      this.#server.close()
-      return
-    }
     this.#failure = ''
     const { plugin, config, path, serves } = this.#options
     const { port } = this.#server.address() as AddressInfo
@@ -111,8 +91,8 @@ export class LocalServer {
   }
 
   #failed(error: NodeJS.ErrnoException): void {
-    this.#attempt?.resolve()
-    if (this.#closing !== undefined) return
+    // A listen that fails in the tick in which it was given up.
+    if (this.#closed) return
     const { plugin, config, serves, unreachable, logger, log } = this.#options
     if (this.#server.listening) {
       log.warn('server', () => `${plugin}: ${codeOf(error)} while serving ${serves}`)
