@@ -1,4 +1,5 @@
 /** The real JSONL backend with a door in front of each append: counted, held, refused, timed. */
+import { readFileSync } from 'node:fs'
 import type { SessionEvent, SessionHeader } from '@deepseek-ai/dsh-session'
 import JsonlSessionPersistence from '@deepseek-ai/dsh-session-persistence-jsonl'
 
@@ -49,6 +50,14 @@ export class Disk {
   /** Events of the session with a smaller `seq` are on disk. */
   durableSeq(sessionId: string): number {
     return this.#durable.get(sessionId) ?? 0
+  }
+
+  /** Whether the session's file, read now, holds the recorded call. */
+  holdsCall(sessionId: string, callId: string): boolean {
+    const path = this.files.get(sessionId)
+    if (path === undefined) return false
+    const lines = readFileSync(path, 'utf8').split('\n')
+    return lines.some((line) => line.includes('"tool/call"') && line.includes(JSON.stringify(callId)))
   }
 
   #enter(meta: SessionHeader, events: readonly SessionEvent[]): void | Promise<void> {

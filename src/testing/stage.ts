@@ -1,6 +1,5 @@
 /** An app under test: the real harness, a disk with a door, and eyes at every effect. */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Context, Fiber } from '@deepseek-ai/cordis'
@@ -189,7 +188,7 @@ export class Stage {
   #body(callId: string): void | Promise<void> {
     this.ran.push(callId)
     const name = this.events().find(({ type, data }) => type === 'tool/call' && data['callId'] === callId)?.data['name']
-    if (!this.subject.mayRelease.has(String(name)) && !this.#isOnDisk(callId)) {
+    if (!this.subject.mayRelease.has(String(name)) && !this.disk.holdsCall(this.agent.session.id, callId)) {
       this.findings.add(
         'effect before durability',
         `the body of tool "${String(name)}" began before its call was on disk: a crash now would forget that it ran` +
@@ -197,14 +196,6 @@ export class Stage {
       )
     }
     return this.onBody?.(callId)
-  }
-
-  #isOnDisk(callId: string): boolean {
-    const path = this.disk.files.get(this.agent.session.id)
-    if (path === undefined) return false
-    return readFileSync(path, 'utf8')
-      .split('\n')
-      .some((line) => line.includes('"tool/call"') && line.includes(JSON.stringify(callId)))
   }
 
   /** What the strategy had answered, for a finding. */

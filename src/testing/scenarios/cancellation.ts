@@ -8,7 +8,7 @@ import { eventually, within } from '../wait.ts'
 
 export async function cancellation(subject: Subject, findings: Findings): Promise<void> {
   const appends = await countAppends(subject, findings)
-  for (let hung = 1; hung <= appends; hung += 1) {
+  for (let hung = 1; hung <= appends && findings.of('cancellation').length === 0; hung += 1) {
     await Stage.run(subject, findings, (stage) => cancelAt(stage, hung))
   }
 }

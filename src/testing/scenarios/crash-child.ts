@@ -22,8 +22,10 @@ export interface CrashPlan {
 export const CRASH_SESSION = 'crash'
 
 /** Longest time of an append and of a body. */
-const MAX_APPEND_MS = 10
+const MAX_APPEND_MS = 50
 const MAX_BODY_MS = 10
+/** A busy session: something else is recorded this often. */
+const TRAFFIC_MS = 20
 /** Far more than the parent lets happen: it ends a child whose parent died. */
 const MAX_TURNS = 200
 
@@ -32,7 +34,7 @@ async function main(plan: CrashPlan): Promise<void> {
   const disk = new Disk()
   disk.door = () => sleep(random() * MAX_APPEND_MS)
   const body = (tool: string) => async (_args: unknown, exec: { readonly callId: string }) => {
-    writeSync(1, `body ${exec.callId} ${tool}\n`)
+    writeSync(1, `${disk.holdsCall(CRASH_SESSION, exec.callId) ? 'body' : 'early'} ${exec.callId} ${tool}\n`)
     await sleep(random() * MAX_BODY_MS)
   }
   const model = new ScriptedModel()
@@ -49,6 +51,7 @@ async function main(plan: CrashPlan): Promise<void> {
     ],
   })
   const { agent } = await harness.createAgent(CRASH_SESSION)
+  setInterval(() => agent.session.append('todo/write', { todos: [] }), TRAFFIC_MS).unref()
   const title = { provider: PROVIDER, model: MODEL, messages: [], sessionId: agent.session.id, purpose: 'session-title' }
   for (let turn = 0; turn < MAX_TURNS; turn += 1) {
     const calls = Array.from({ length: 8 }, () => ({ name: parallel }))

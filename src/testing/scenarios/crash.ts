@@ -58,7 +58,10 @@ async function killAfter(
   const began: Began[] = []
   for await (const line of createInterface({ input: child.stdout })) {
     const [word, callId = '', tool = ''] = line.split(' ')
-    if (word !== 'body') continue
+    if (word !== 'body' && word !== 'early') continue
+    if (word === 'early' && !subject.mayRelease.has(tool)) {
+      findings.add('early', `with a slow disk the body of tool "${tool}" began before its call was on disk`)
+    }
     began.push({ callId, tool })
     // Marker content seen: kill inside this body, which takes a moment on purpose.
     if (began.length === bodies) child.kill('SIGKILL')

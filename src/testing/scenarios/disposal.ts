@@ -9,7 +9,7 @@ import { countAppends } from './failures.ts'
 
 export async function disposal(subject: Subject, findings: Findings): Promise<void> {
   const appends = await countAppends(subject, findings)
-  for (let hung = 1; hung <= appends; hung += 1) {
+  for (let hung = 1; hung <= appends && findings.of('disposal').length === 0; hung += 1) {
     for (const end of ['resolves', 'rejects'] as const) {
       await Stage.run(subject, findings, (stage) => unmountAt(stage, hung, end))
     }

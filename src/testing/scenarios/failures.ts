@@ -7,7 +7,7 @@ import type { Subject } from '../subject.ts'
 
 export async function failures(subject: Subject, findings: Findings): Promise<void> {
   const appends = await countAppends(subject, findings)
-  for (let failing = 1; failing <= appends; failing += 1) {
+  for (let failing = 1; failing <= appends && findings.of('failures').length === 0; failing += 1) {
     for (const lasting of [false, true]) {
       await Stage.run(subject, findings, (stage) => failAt(stage, failing, lasting))
     }
