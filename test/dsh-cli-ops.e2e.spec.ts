@@ -1,13 +1,11 @@
-/** What happens to a real dsh in operation: killed and resumed, subagents and Code Mode, strategies swapped by a patch. */
+/** What happens to a real dsh in operation: killed and resumed, with subagents and in Code Mode. */
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
-import type { SettledBarrier } from '../src/barrier.ts'
-import { DshHome } from './support/dsh-cli.ts'
+import { conversation, DshHome, pathOf } from './support/dsh-cli.ts'
 import { findCli } from './support/dsh-cli-hosts.ts'
-import { packProject } from './support/dsh-cli-pack.ts'
 import { killGroup } from './support/dsh-cli-process.ts'
-import { hasResult, startMockModel, type MockAnswer, type MockModel, type MockRequest } from './support/mock-model.ts'
+import { bash, hasResult, startMockModel, type MockAnswer, type MockModel, type MockRequest } from './support/mock-model.ts'
 
 // Each process has a limit of its own, with a message that says more than the runner's.
 vi.setConfig({ testTimeout: 150_000, hookTimeout: 600_000 })
@@ -22,9 +20,7 @@ describe.skipIf(cli === undefined)('a real dsh in operation', () => {
 
   beforeAll(async () => {
     model = await startMockModel((request) => answer(request))
-    home = await DshHome.create(cli ?? '')
-    const added = await home.plugin('add', await packProject())
-    expect(added, added.stderr).toMatchObject({ code: 0 })
+    home = await DshHome.withPolicy(cli ?? '')
   })
   beforeEach(async () => {
     await home.patch()
@@ -50,7 +46,7 @@ describe.skipIf(cli === undefined)('a real dsh in operation', () => {
       killGroup(child)
 
       const killed = await home.barriers()
-      expect(conversation(killed)).toEqual(['1.1 step', '1.1 request', '1.1 tool bash'])
+      expect(conversation(killed).map(pathOf)).toEqual(['1.1 step', '1.1 request', '1.1 tool bash'])
       const session = killed[0]?.sessionId ?? ''
 
       await home.clear()
@@ -65,7 +61,7 @@ describe.skipIf(cli === undefined)('a real dsh in operation', () => {
         { kind: 'recovered', recovery: 'unknown', sessionId: session, callId: 'call-1', turn: 1, step: 1 },
       ])
       expect(scraped).toMatch(/^dsh_checkpoint_recovered_calls_total\{.*"unknown".*\} 1$/m)
-      expect(conversation(await home.barriers())).toEqual(['2.1 step', '2.1 request', '2.1 turn'])
+      expect(conversation(await home.barriers()).map(pathOf)).toEqual(['2.1 step', '2.1 request', '2.1 turn'])
       const result = model.requests.at(-1)?.messages.find((message) => message.tool_call_id === 'call-1')
       expect(String(result?.content)).toMatch(/unknown/i)
       expect(await readFile(marker, 'utf8')).toBe('started\n')
@@ -79,14 +75,15 @@ describe.skipIf(cli === undefined)('a real dsh in operation', () => {
 
   test('a subagent has barriers of its own, one level deeper, and adds none to its parent', async () => {
     answer = (request) => {
-      const isChild = JSON.stringify(request.messages).includes('CHILD TASK') && !JSON.stringify(request.messages).includes('PARENT TASK')
+      const isChild =
+        JSON.stringify(request.messages).includes('CHILD TASK') && !JSON.stringify(request.messages).includes('PARENT TASK')
       if (isChild) return hasResult(request, 'child-1') ? 'child done' : [bash('child-1', 'true')]
       const args = { description: 'Delegate it', prompt: 'CHILD TASK', run_in_background: false }
       return hasResult(request, 'call-1') ? 'all done' : [{ id: 'call-1', name: 'subagent', args }]
     }
     expect(await home.start('PARENT TASK', model.url).finished).toMatchObject({ code: 0, stderr: '' })
     const barriers = await home.barriers()
-    expect(conversation(barriers.filter((barrier) => barrier.delegationDepth === 0))).toEqual([
+    expect(conversation(barriers.filter((barrier) => barrier.delegationDepth === 0)).map(pathOf)).toEqual([
       '1.1 step',
       '1.1 request',
       '1.1 tool subagent',
@@ -94,7 +91,7 @@ describe.skipIf(cli === undefined)('a real dsh in operation', () => {
       '1.2 request',
       '1.2 turn',
     ])
-    expect(conversation(barriers.filter((barrier) => barrier.delegationDepth === 1))).toEqual([
+    expect(conversation(barriers.filter((barrier) => barrier.delegationDepth === 1)).map(pathOf)).toEqual([
       '1.1 step',
       '1.1 request',
       '1.1 tool bash',
@@ -111,7 +108,7 @@ describe.skipIf(cli === undefined)('a real dsh in operation', () => {
     answer = (request) => (hasResult(request, 'call-1') ? 'all done' : [{ id: 'call-1', name: 'run_code', args }])
     expect(await home.start('Count.', model.url, { DSH_TOOLS_MODE: 'code' }).finished).toMatchObject({ code: 0, stderr: '' })
     expect(await readFile(join(home.workspace, 'nested'), 'utf8')).toBe('1\n2\n3\n')
-    expect(conversation(await home.barriers())).toEqual([
+    expect(conversation(await home.barriers()).map(pathOf)).toEqual([
       '1.1 step',
       '1.1 request',
       '1.1 tool run_code',
@@ -120,55 +117,6 @@ describe.skipIf(cli === undefined)('a real dsh in operation', () => {
       '1.2 turn',
     ])
   })
-
-  test('a strategy row in the profile decides, named on every record', async () => {
-    await home.patch({ insert: [COALESCED] })
-    answer = (request) => (hasResult(request, 'call-1') ? 'all done' : [bash('call-1', 'true')])
-    expect(await home.start('Run it.', model.url).finished).toMatchObject({ code: 0, stderr: '' })
-    const barriers = await home.barriers()
-    expect(new Set(barriers.map((barrier) => barrier.strategy))).toEqual(new Set(['coalesced']))
-    const guarded = barriers.filter((barrier) => barrier.guarded)
-    expect(guarded.map((barrier) => barrier.flushOutcome)).toEqual(guarded.map(() => 'durable'))
-  })
-
-  test('a patch edited while a turn runs swaps the strategy for the barriers that follow', async () => {
-    const { promise: edited, resolve: release } = Promise.withResolvers<void>()
-    const { promise: asked, resolve: ask } = Promise.withResolvers<void>()
-    answer = async (request) => {
-      if (hasResult(request, 'call-1')) return 'all done'
-      ask()
-      await edited
-      return [bash('call-1', 'true')]
-    }
-    const { finished } = home.start('Run it.', model.url)
-    await asked
-    await home.patch({ insert: [COALESCED] })
-    await vi.waitFor(async () => expect(await home.lines()).toContainEqual({ strategy: 'coalesced' }), APPEARS).finally(release)
-    expect(await finished).toMatchObject({ code: 0, stderr: '' })
-    const barriers = (await home.barriers()).filter((barrier) => barrier.purpose === undefined)
-    expect(barriers.map((barrier) => `${path(barrier)}: ${barrier.strategy}`)).toEqual([
-      '1.1 step: default',
-      '1.1 request: default',
-      '1.1 tool bash: coalesced',
-      '1.2 step: coalesced',
-      '1.2 request: coalesced',
-      '1.2 turn: coalesced',
-    ])
-  })
 })
 
 const PROMETHEUS = { id: 'checkpoint-prometheus', name: 'dsh-checkpoint-otel/prometheus', config: { port: 0 } }
-const COALESCED = { id: 'checkpoint-strategy', name: 'dsh-checkpoint-otel/strategies/coalesced' }
-
-function bash(id: string, command: string) {
-  return { id, name: 'bash', args: { command, description: 'Run a command' } }
-}
-
-/** Barriers of the conversation itself: the title request runs beside it, in no fixed order. */
-function conversation(barriers: readonly SettledBarrier[]): string[] {
-  return barriers.filter((barrier) => barrier.purpose === undefined).map(path)
-}
-
-function path({ turn, step, boundary, toolName }: SettledBarrier): string {
-  return `${turn}.${step} ${boundary}${toolName === undefined ? '' : ` ${toolName}`}`
-}

@@ -1,7 +1,17 @@
 /** The host sets that the README names, as they install here. */
 import type { HostSet } from './dsh-cli-hosts.ts'
 
-const CORE = ['agent', 'agent-loop', 'invariants', 'llm', 'session', 'session-persistence', 'session-persistence-jsonl', 'system-prompt', 'tools']
+const CORE = [
+  'agent',
+  'agent-loop',
+  'invariants',
+  'llm',
+  'session',
+  'session-persistence',
+  'session-persistence-jsonl',
+  'system-prompt',
+  'tools',
+]
 
 /** SDKs that go with an API version: 2.x wants less than 1.10, 3.x at least that. */
 const API_1_9 = { '@opentelemetry/api': '1.9.1', '@opentelemetry/sdk-metrics': '2.9.0', '@opentelemetry/sdk-trace': '2.9.0' }

@@ -8,7 +8,12 @@ import { setImmediate as nextRound } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import type { Context } from '@deepseek-ai/cordis'
 import { metrics, trace } from '@opentelemetry/api'
-import { AggregationTemporality, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics'
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import type { CheckpointRecord } from '../../src/barrier.ts'
 import type { Harness } from '../../src/testing/harness.ts'
@@ -31,7 +36,9 @@ export interface CompatReport {
 }
 
 const ours = (file: string) => pathToFileURL(join(import.meta.dirname, 'node_modules/dsh-checkpoint-otel/dist', file)).href
-const { createHarness, createTool, ScriptedModel } = (await import(ours('testing/harness.js'))) as typeof import('../../src/testing/harness.ts')
+const { createHarness, createTool, ScriptedModel } = (await import(
+  ours('testing/harness.js')
+)) as typeof import('../../src/testing/harness.ts')
 const policy = (await import(ours('index.js'))) as typeof import('../../src/index.ts')
 
 const spans = new InMemorySpanExporter()
@@ -125,7 +132,13 @@ const report: CompatReport = {
   requests: model.requests.length,
   results,
   spans: count(spans.getFinishedSpans().map((span) => span.name)),
-  metrics: [...new Set(points.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics.map((metric) => metric.descriptor.name))))].toSorted(),
+  metrics: [
+    ...new Set(
+      points
+        .getMetrics()
+        .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics.map((metric) => metric.descriptor.name))),
+    ),
+  ].toSorted(),
   warnings,
   unhandled,
 }

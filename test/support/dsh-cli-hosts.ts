@@ -69,7 +69,9 @@ async function installPnpm(): Promise<void> {
 
 async function install(set: HostSet, folder: string): Promise<void> {
   const text = JSON.stringify({ name: `host-${set.name}`, ...set.manifest }, undefined, 2)
-  const stamp = createHash('sha256').update(JSON.stringify([set.manager, set.args, text])).digest('hex')
+  const stamp = createHash('sha256')
+    .update(JSON.stringify([set.manager, set.args, text]))
+    .digest('hex')
   if ((await readFile(join(folder, '.installed'), 'utf8').catch(() => '')) === stamp) return
   await rm(folder, { recursive: true, force: true })
   await mkdir(folder, { recursive: true })
@@ -77,7 +79,13 @@ async function install(set: HostSet, folder: string): Promise<void> {
   if (set.manager === 'pnpm') await installPnpm()
   const flags = set.manager === 'npm' ? ['--no-audit', '--no-fund'] : ['--ignore-workspace']
   const args = ['install', ...flags, ...(set.args ?? [])]
-  await succeed({ what: `${set.manager} install of ${set.name}`, command: set.manager, args, cwd: folder, limitMs: INSTALL_LIMIT_MS })
+  await succeed({
+    what: `${set.manager} install of ${set.name}`,
+    command: set.manager,
+    args,
+    cwd: folder,
+    limitMs: INSTALL_LIMIT_MS,
+  })
   await writeFile(join(folder, '.installed'), stamp)
 }
 
@@ -92,7 +100,7 @@ export async function exclusively<T>(lock: string, action: () => Promise<T>): Pr
       break
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-      if (Date.now() > deadline) throw new Error(`${lock} is held for too long`)
+      if (Date.now() > deadline) throw new Error(`${lock} is held for too long`, { cause: error })
       const owner = Number(await readFile(lock, 'utf8').catch(() => ''))
       if (owner > 0 && !isAlive(owner)) await rm(lock, { force: true })
       else await pause(100)

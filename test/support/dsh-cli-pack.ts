@@ -16,7 +16,11 @@ const KEPT_TARBALLS = 4
 export async function packProject(): Promise<string> {
   const files = await listFiles(ROOT)
   const hash = createHash('sha256')
-  for (const file of files) hash.update(relative(ROOT, file)).update('\0').update(await readFile(file))
+  for (const file of files)
+    hash
+      .update(relative(ROOT, file))
+      .update('\0')
+      .update(await readFile(file))
   const packs = join(CACHE, 'packs')
   const folder = join(packs, hash.digest('hex').slice(0, 16))
   await mkdir(packs, { recursive: true })
@@ -42,14 +46,14 @@ export async function packProject(): Promise<string> {
 }
 
 async function listFiles(folder: string): Promise<string[]> {
-  const entries = await readdir(folder, { withFileTypes: true })
-  const lists = entries
-    .filter((entry) => !LEFT_OUT.has(entry.name) && !entry.name.endsWith('.tgz'))
-    .map((entry) => {
-      const path = join(folder, entry.name)
-      return entry.isDirectory() ? listFiles(path) : entry.isFile() ? [path] : []
-    })
-  return (await Promise.all(lists)).flat().toSorted()
+  const files: string[] = []
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    if (LEFT_OUT.has(entry.name) || entry.name.endsWith('.tgz')) continue
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) files.push(...(await listFiles(path)))
+    else if (entry.isFile()) files.push(path)
+  }
+  return files.toSorted()
 }
 
 async function tarballIn(folder: string): Promise<string | undefined> {

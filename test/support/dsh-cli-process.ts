@@ -89,7 +89,8 @@ export function killGroup(child: ChildProcess): void {
 function inherited(): Record<string, string> {
   const kept = Object.entries(process.env).filter(
     (entry): entry is [string, string] =>
-      entry[1] !== undefined && !/^(DSH_|DEEPSEEK_|OTEL_|npm_(?!config_)|NODE_(OPTIONS|PATH|ENV)$|VITEST|INIT_CWD)/i.test(entry[0]),
+      entry[1] !== undefined &&
+      !/^(DSH_|DEEPSEEK_|OTEL_|npm_(?!config_)|NODE_(OPTIONS|PATH|ENV)$|VITEST|INIT_CWD)/i.test(entry[0]),
   )
   const env = Object.fromEntries(kept)
   return { ...env, PATH: [dirname(process.execPath), join(CACHE, 'tools/node_modules/.bin'), env['PATH']].join(':') }

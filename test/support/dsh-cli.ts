@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { CheckpointRecord, SettledBarrier } from '../../src/barrier.ts'
 import type { ProbeLine } from './dsh-cli-probe.ts'
-import { ROOT, run, start, type Finished, type Running } from './dsh-cli-process.ts'
+import { packProject } from './dsh-cli-pack.ts'
+import { ROOT, run, start, succeed, type Finished, type Running } from './dsh-cli-process.ts'
 
 /** Row ids of the bundle patch and of the stock policy. */
 export const OUR_ROW = 'session-checkpoint-otel'
@@ -41,9 +42,16 @@ export class DshHome {
     return home
   }
 
+  /** A home whose headless profile has the packed policy added. */
+  static async withPolicy(cli: string): Promise<DshHome> {
+    const home = await DshHome.create(cli)
+    await home.plugin('add', await packProject())
+    return home
+  }
+
   /** `dsh plugin --profile headless ...`. */
   plugin(...args: readonly string[]): Promise<Finished> {
-    return run({ ...this.#command(['plugin', '--profile', PROFILE, ...args]), limitMs: PLUGIN_LIMIT_MS })
+    return succeed({ ...this.#command(['plugin', '--profile', PROFILE, ...args]), limitMs: PLUGIN_LIMIT_MS })
   }
 
   /** The composed rows, and what was said on the way. */
@@ -83,7 +91,10 @@ export class DshHome {
   /** What the probe has written so far. */
   async lines(): Promise<ProbeLine[]> {
     const text = await readFile(this.#lines, 'utf8').catch(() => '')
-    return text.split('\n').filter(Boolean).map((line) => JSON.parse(line) as ProbeLine)
+    return text
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line) as ProbeLine)
   }
 
   async records(): Promise<CheckpointRecord[]> {
@@ -133,4 +144,14 @@ export class DshHome {
 
 function supportPlugin(name: string): string {
   return pathToFileURL(join(ROOT, `test/support/dsh-cli-${name}.ts`)).href
+}
+
+/** Barriers of the conversation itself: the title request runs beside it, in no fixed order. */
+export function conversation(barriers: readonly SettledBarrier[]): SettledBarrier[] {
+  return barriers.filter((barrier) => barrier.purpose === undefined)
+}
+
+/** `1.2 tool bash`: turn, step, boundary, tool. */
+export function pathOf({ turn, step, boundary, toolName }: SettledBarrier): string {
+  return `${turn}.${step} ${boundary}${toolName === undefined ? '' : ` ${toolName}`}`
 }

@@ -61,6 +61,11 @@ export async function startMockModel(answer: (request: MockRequest) => MockAnswe
   }
 }
 
+/** A call of the bash tool. */
+export function bash(id: string, command: string): MockCall {
+  return { id, name: 'bash', args: { command, description: 'Run a command' } }
+}
+
 /** Whether the request follows the result of `callId`. */
 export function hasResult(request: MockRequest, callId: string): boolean {
   return request.messages.some((message) => message.role === 'tool' && message.tool_call_id === callId)

@@ -2,6 +2,7 @@
 
 /** Set to 1 where nothing may be skipped. */
 const SWITCH = 'DSH_CHECKPOINT_REQUIRE_ALL'
+const LINE = 300
 
 /**
  * Whether a heavy part of a test is there. Use as `describe.skipIf(!requirement('promtool', found))`.
@@ -12,6 +13,6 @@ const SWITCH = 'DSH_CHECKPOINT_REQUIRE_ALL'
 export function requirement(what: string, present: boolean): boolean {
   if (present) return true
   if (process.env[SWITCH] === '1') throw new Error(`${SWITCH}=1, and this is missing: ${what}`)
-  console.log(`skipped, missing: ${what}`)
+  console.log(`skipped, missing: ${what.replace(/\s+/g, ' ').slice(0, LINE)}`)
   return false
 }
