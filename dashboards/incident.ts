@@ -49,12 +49,12 @@ export function incident(): grafana.Dashboard {
 
 function failed() {
   const labels = [...PROCESS_LABELS, LABEL.boundary, LABEL.errorType]
-  const tile = { width: 4, height: 4, unit: 'short', decimals: 0 }
+  const tile = { width: 3, height: 8, unit: 'short', decimals: 0 }
   const table = tablePanel(
     {
       title: 'Failed barriers, with links to their traces',
       help: 'One row for each process, boundary and cause in this time range: open the traces of a row to see session, turn and tool, then repair what the cause names.',
-      width: 16,
+      width: 12,
       height: 8,
       unit: 'short',
       decimals: 0,
@@ -93,8 +93,8 @@ function failed() {
         '3. A barrier that is still open **has no span yet**: the agent logs `checkpoint … is open for …` with its session once it is overdue.',
         '4. Repair the storage. Nothing is retried by itself; the next barrier writes what is pending.',
       ].join('\n'),
+      6,
       8,
-      4,
     ),
   ]
 }

@@ -19,6 +19,7 @@ import {
   HUNG_SECONDS,
   LABEL,
   mean,
+  NO_AGENT,
   orQuiet,
   PANEL,
   PROCESS_LABELS,
@@ -32,7 +33,7 @@ import {
   WAITING,
 } from './queries.ts'
 
-const STATE_STEPS: Face['steps'] = STATES.toReversed().map(({ value, color }, index) => [index === 0 ? null : value, color])
+const STATE_STEPS: Face['steps'] = [NO_AGENT, ...STATES].toReversed().map(({ value, color }, index) => [index === 0 ? null : value, color])
 const WAIT_STEPS: Face['steps'] = [
   [null, 'green'],
   [BUDGET_SECONDS / 2, 'yellow'],
@@ -64,15 +65,14 @@ function durable() {
   return [
     statPanel(
       {
-        title: 'Now',
+        title: 'Now, all processes',
         help: 'Worst state of all chosen agent processes: red means agents stop or lose work, so look at the row below for which one and open the incident dashboard.',
         width: 6,
         height: 4,
         unit: 'none',
         steps: STATE_STEPS,
-        none: 'NO AGENT REPORTS',
       },
-      { expr: `max(${state(PANEL)})`, instant: true },
+      { expr: `max(${state(PANEL)}) or vector(${NO_AGENT.value})` },
     ).mappings(stateMappings()),
     statPanel(
       {
@@ -86,23 +86,23 @@ function durable() {
           [1, 'blue'],
         ],
       },
-      { expr: `sum(${series(sc.METRIC_POLICY_ACTIVE, PANEL)})`, instant: true },
+      { expr: `sum(${series(sc.METRIC_POLICY_ACTIVE, PANEL)}) or vector(0)` },
     ),
     statPanel(
       {
         ...tile,
-        title: 'Failed barriers',
+        title: 'Failed in range',
         help: 'Requests, calls and steps in this time range that were stopped because their log was not durable, and failed writes at turn ends: see the causes below and free or repair the storage.',
         unit: 'short',
         decimals: 0,
         steps: ZERO,
       },
-      { expr: orQuiet(counted(sc.METRIC_REJECTIONS, RANGE), PANEL), instant: true },
+      { expr: orQuiet(counted(sc.METRIC_REJECTIONS, RANGE), PANEL) },
     ),
     statPanel(
       {
         ...tile,
-        title: 'Unguarded releases',
+        title: 'Unguarded in range',
         help: 'Requests and calls let go in this time range without a durable log: unset allowUnguarded, fix the strategy, or mount a persistence backend that confirms.',
         unit: 'short',
         decimals: 0,
@@ -111,7 +111,7 @@ function durable() {
           [0.5, 'orange'],
         ],
       },
-      { expr: orQuiet(counted(sc.METRIC_UNGUARDED, RANGE), PANEL), instant: true },
+      { expr: orQuiet(counted(sc.METRIC_UNGUARDED, RANGE), PANEL) },
     ),
     statPanel(
       {
@@ -131,8 +131,8 @@ function durable() {
     statPanel(
       {
         ...tile,
-        title: 'Oldest unflushed event',
-        help: 'How much work a crash would lose right now: rising without end means that writes fail or hang, so look at the failures.',
+        title: 'Oldest event at risk',
+        help: 'Age of the oldest event outside the durable log, work that a crash would lose: rising without end means that writes fail or hang, so look at the failures.',
         unit: 's',
         decimals: 0,
         steps: [
@@ -146,7 +146,7 @@ function durable() {
     statPanel(
       {
         ...tile,
-        title: 'Recovered calls',
+        title: 'Recovered in range',
         help: 'Tool calls in this time range whose process died before their result: check by hand whether the effect of each call with verdict "unknown" took place.',
         unit: 'short',
         decimals: 0,
@@ -155,7 +155,7 @@ function durable() {
           [0.5, 'yellow'],
         ],
       },
-      { expr: orQuiet(counted(sc.METRIC_RECOVERED, RANGE), PANEL), instant: true },
+      { expr: orQuiet(counted(sc.METRIC_RECOVERED, RANGE), PANEL) },
     ),
     statePanel(
       {
@@ -180,47 +180,45 @@ function cost() {
       {
         ...tile,
         title: 'Time spent waiting',
-        help: 'Seconds waited per second and agent process, mean of the time range (parallel calls and agents add up): when high, try another strategy on the latency dashboard before faster storage.',
+        help: 'Seconds waited per second and agent process, now (parallel calls and agents add up): when high, try another strategy on the latency dashboard before faster storage.',
         unit: 'percentunit',
         decimals: 1,
         steps: SHARE_STEPS,
       },
       { expr: orQuiet(share, PANEL) },
-      'mean',
     ),
     statPanel(
       {
         ...tile,
         title: 'A typical wait (p50)',
-        help: 'Half of all barriers in this time range waited less: when this is slow the storage is always slow, so compare flush and barrier on the latency dashboard.',
+        help: 'Half of all barriers wait less, now: when this is slow the storage is always slow, so compare flush and barrier on the latency dashboard.',
         unit: 's',
         steps: WAIT_STEPS,
         none: 'no barrier yet',
       },
-      { expr: quantile(0.5, sc.METRIC_BARRIER_DURATION, RANGE, [], WAITING), instant: true },
+      { expr: quantile(0.5, sc.METRIC_BARRIER_DURATION, PANEL, [], WAITING) },
     ).mappings(IDLE),
     statPanel(
       {
         ...tile,
         title: 'A bad wait (p99)',
-        help: `One barrier in a hundred waited longer: above ${BUDGET_SECONDS * 1_000} ms people notice, so look for stalls in the heatmap below.`,
+        help: `One barrier in a hundred waits longer, now: above ${BUDGET_SECONDS * 1_000} ms people notice, so look for stalls in the heatmap below.`,
         unit: 's',
         steps: WAIT_STEPS,
         none: 'no barrier yet',
       },
-      { expr: quantile(0.99, sc.METRIC_BARRIER_DURATION, RANGE, [], WAITING), instant: true },
+      { expr: quantile(0.99, sc.METRIC_BARRIER_DURATION, PANEL, [], WAITING) },
     ).mappings(IDLE),
     statPanel(
       {
         ...tile,
         title: 'Barriers per second',
-        help: 'How often agents ask for durability, mean of the time range: zero on busy agents means that the policy is not mounted there.',
+        help: 'How often agents ask for durability, now: zero on busy agents means that the policy is not mounted there.',
         unit: 'ops',
         decimals: 1,
         steps: [[null, 'blue']],
       },
       { expr: orQuiet(rate(sc.METRIC_BARRIER_DURATION, PANEL, [], '_count'), PANEL) },
-      'mean',
     ),
     ...[0.5, 0.95, 0.99].map((q) =>
       linePanel(
@@ -263,7 +261,7 @@ function cost() {
     linePanel(
       {
         title: 'Events per flush',
-        help: 'How much one write carries, mean by boundary: near 1 at high rates means many small writes, so try the coalesced strategy.',
+        help: 'How much one write carries, mean by boundary: near 1 at high rates means many small writes, so try the coalesced strategy; rising during failures is the backlog.',
         width: 6,
         height: 8,
         unit: 'short',
@@ -283,7 +281,7 @@ function wrong() {
       {
         ...third,
         title: 'Failures by boundary and cause',
-        help: 'What stopped agents: ENOSPC or EDQUOT free space, EIO or EROFS replace the disk, timeout raise timeoutMs or find the stall, unconfirmed mount a backend.',
+        help: 'What stopped agents in the minutes before each bar: ENOSPC or EDQUOT free space, EIO or EROFS replace the disk, timeout raise timeoutMs or find the stall, unconfirmed mount a backend.',
         unit: 'short',
         decimals: 0,
         steps: CALM,

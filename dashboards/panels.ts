@@ -9,7 +9,7 @@ import * as table from '@grafana/grafana-foundation-sdk/table'
 import * as text from '@grafana/grafana-foundation-sdk/text'
 import * as timeseries from '@grafana/grafana-foundation-sdk/timeseries'
 import * as sc from '../src/semconv.ts'
-import { LABEL, PANEL, series, STATES } from './queries.ts'
+import { LABEL, NO_AGENT, PANEL, series, STATES } from './queries.ts'
 
 /** Tag of all three dashboards; the links between them follow it. */
 export const TAG = 'dsh-checkpoint'
@@ -69,12 +69,12 @@ type Panel<T> = T & {
   withTarget(v: prometheus.DataqueryBuilder): Panel<T>
 }
 
-/** One number with its trend or its state. */
-export function statPanel(face: Face, ask: Ask, reduce: 'lastNotNull' | 'mean' | 'max' = 'lastNotNull'): stat.PanelBuilder {
-  const panel = dress(new stat.PanelBuilder(), face, [ask])
-    .reduceOptions(new common.ReduceDataOptionsBuilder().calcs([reduce]).values(false))
+/** One number of now or of the whole range; asked for once, so that a dead process leaves none behind. */
+export function statPanel(face: Face, ask: Ask): stat.PanelBuilder {
+  const panel = dress(new stat.PanelBuilder(), face, [{ ...ask, instant: true }])
+    .reduceOptions(new common.ReduceDataOptionsBuilder().calcs(['lastNotNull']).values(false))
     .colorMode(common.BigValueColorMode.Background)
-    .graphMode(ask.instant === true ? common.BigValueGraphMode.None : common.BigValueGraphMode.Area)
+    .graphMode(common.BigValueGraphMode.None)
     .textMode(common.BigValueTextMode.Value)
   return panel as stat.PanelBuilder
 }
@@ -144,7 +144,7 @@ export function textPanel(title: string, help: string, content: string, width: n
 
 /** Names and colours of the states. */
 export function stateMappings(): grafana.ValueMapping[] {
-  const options = Object.fromEntries(STATES.map(({ value, text: word, color }, index) => [String(value), { text: word, color, index }]))
+  const options = Object.fromEntries([NO_AGENT, ...STATES].map(({ value, text: word, color }, index) => [String(value), { text: word, color, index }]))
   return [{ type: grafana.MappingType.ValueToText, options }]
 }
 

@@ -120,6 +120,9 @@ export const STATES = [
   { value: 0, text: 'QUIET', color: 'blue', when: (scope: Scope) => worst(sc.METRIC_POLICY_ACTIVE, scope) },
 ] as const
 
+/** Shown for all processes together when there is none. */
+export const NO_AGENT = { value: 8, text: 'NO AGENT', color: 'dark-red' } as const
+
 /** Labels that tell one agent process from another. */
 export const PROCESS_LABELS = ['job', 'instance'] as const
 

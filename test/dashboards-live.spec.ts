@@ -37,7 +37,7 @@ describe.skipIf(!requirement('prometheus (apt-get install prometheus)', PROMETHE
     const states = await server.query(expand(state(PANEL), MACROS))
     expect(new Set(states.map(({ value }) => stateOf(value?.[1])))).toEqual(new Set(['QUIET']))
     expect(states).toHaveLength(fleet.length)
-    for (const tile of ['Failed barriers', 'Unguarded releases', 'Recovered calls', 'Barriers per second', 'Time spent waiting']) {
+    for (const tile of ['Failed in range', 'Unguarded in range', 'Recovered in range', 'Barriers per second', 'Time spent waiting']) {
       const [answer] = await server.query(expand(exprOf(overview() as DashboardJson, tile), MACROS))
       expect(Number(answer?.value?.[1]), tile).toBe(0)
     }
