@@ -28,21 +28,27 @@ export async function packProject(): Promise<string> {
     const known = await tarballIn(folder)
     if (known !== undefined) return known
     const stage = join(packs, `stage-${process.pid}`)
-    await rm(stage, { recursive: true, force: true })
-    for (const file of files) await cp(file, join(stage, relative(ROOT, file)))
-    await symlink(join(ROOT, 'node_modules'), join(stage, 'node_modules'))
-    await succeed({ what: 'npm run build', command: 'npm', args: ['run', 'build'], cwd: stage, limitMs: 120_000 })
-    const out = join(stage, 'packed')
-    await mkdir(out)
-    const args = ['pack', '--pack-destination', out]
-    await succeed({ what: 'npm pack', command: 'npm', args, cwd: stage, limitMs: 60_000 })
-    await rename(out, folder)
-    await rm(stage, { recursive: true, force: true })
+    try {
+      await rename(await packIn(stage, files), folder)
+    } finally {
+      await rm(stage, { recursive: true, force: true })
+    }
     await prune(packs)
     const packed = await tarballIn(folder)
     if (packed === undefined) throw new Error(`npm pack left no tarball in ${folder}`)
     return packed
   })
+}
+
+/** Build and pack a copy of the files; answers the folder of the tarball. */
+async function packIn(stage: string, files: readonly string[]): Promise<string> {
+  for (const file of files) await cp(file, join(stage, relative(ROOT, file)))
+  await symlink(join(ROOT, 'node_modules'), join(stage, 'node_modules'))
+  await succeed({ what: 'npm run build', command: 'npm', args: ['run', 'build'], cwd: stage, limitMs: 120_000 })
+  const out = join(stage, 'packed')
+  await mkdir(out)
+  await succeed({ what: 'npm pack', command: 'npm', args: ['pack', '--pack-destination', out], cwd: stage, limitMs: 60_000 })
+  return out
 }
 
 async function listFiles(folder: string): Promise<string[]> {
