@@ -1,7 +1,7 @@
 /** Rules that keep a dashboard alive on somebody else's Grafana, as checks over its JSON. */
 import { INSTRUMENTS } from '../src/semconv.ts'
 import { examine, examineLabelValues, type QueryFacts } from './promql.ts'
-import { PROCESS } from './queries.ts'
+import { LABEL, PROCESS } from './queries.ts'
 
 /** A dashboard as Grafana stores it; only what the rules read. */
 export interface DashboardJson {
@@ -58,6 +58,9 @@ export const KNOWN_METRICS: ReadonlySet<string> = new Set([
   ...['_bucket', '_sum', '_count'].map((part) => PROCESS.gc + part),
 ])
 
+/** Every label a query may match or group by: the contract's, Prometheus' own, and the mark of a first scrape. */
+const KNOWN_LABELS: ReadonlySet<string> = new Set([...Object.values(LABEL), 'job', 'instance', 'le', 'first'])
+
 const REQUIRED_VARIABLES = ['job', 'instance', 'boundary', 'strategy']
 /** Shortest step, in seconds, that holds four scrapes a minute apart in `$__rate_interval`. */
 const MIN_STEP_SECONDS = 60
@@ -71,10 +74,12 @@ export function lint(dashboard: DashboardJson): readonly string[] {
 }
 
 /** Check one query; `where` begins each finding. */
-export function lintQuery(where: string, { errors, metrics, rawCounters, quantilesWithoutLe }: QueryFacts): string[] {
+export function lintQuery(where: string, { errors, metrics, labels, rawCounters, quantilesWithoutLe }: QueryFacts): string[] {
   return [
     ...errors.map((position) => `${where}: does not parse at ${position}`),
     ...metrics.filter((name) => !KNOWN_METRICS.has(name)).map((name) => `${where}: unknown metric ${name}`),
+    // Grouping by a label that nothing has still answers, with everything in one.
+    ...labels.filter((name) => !KNOWN_LABELS.has(name)).map((name) => `${where}: unknown label ${name}`),
     ...rawCounters.map((name) => `${where}: counter ${name} outside rate or increase`),
     ...(quantilesWithoutLe > 0 ? [`${where}: quantile without le`] : []),
   ]

@@ -8,6 +8,8 @@ export interface QueryFacts {
   readonly errors: readonly number[]
   /** Metric names it reads, sorted. */
   readonly metrics: readonly string[]
+  /** Labels it matches or groups by, sorted. */
+  readonly labels: readonly string[]
   /** Counters (`_total`) read without `rate` or `increase` around them. */
   readonly rawCounters: readonly string[]
   /** Quantiles whose inner aggregation drops `le`. */
@@ -42,12 +44,14 @@ export function examine(query: string): QueryFacts {
   const text = expand(query)
   const errors: number[] = []
   const metrics = new Set<string>()
+  const labels = new Set<string>()
   const rawCounters = new Set<string>()
   let quantilesWithoutLe = 0
   parser.parse(text).iterate({
     enter({ node, type, from }) {
       // The parser recovers from anything, so a broken query shows only in these nodes.
       if (type.isError) errors.push(from)
+      else if (type.name === 'LabelName') labels.add(textOf(node, text))
       else if (type.name === 'VectorSelector') {
         const name = textOf(node.getChild('Identifier'), text)
         metrics.add(name)
@@ -57,7 +61,7 @@ export function examine(query: string): QueryFacts {
       }
     },
   })
-  return { errors, metrics: [...metrics].toSorted(), rawCounters: [...rawCounters].toSorted(), quantilesWithoutLe }
+  return { errors, metrics: [...metrics].toSorted(), labels: [...labels].toSorted(), rawCounters: [...rawCounters].toSorted(), quantilesWithoutLe }
 }
 
 /** Names of metrics in a `label_values(metric{…}, label)` of a variable. */

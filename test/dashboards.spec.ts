@@ -1,6 +1,6 @@
 /** The dashboards and rules as files: generated, sound, and only about what the contract names. */
 import { spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
@@ -80,6 +80,7 @@ test('the linter catches each mistake of the bad dashboard, and nothing else', (
     'panel Queries B: does not parse at 59',
     'panel Queries C: unknown metric dsh_checkpoint_barrier_duration_seconds_seconds_count',
     'panel Queries D: $__range over time, where $__rate_interval belongs',
+    'panel Queries E: unknown label boundary',
     'panel Queries E: minimum step below 60 s',
   ])
 })
@@ -132,6 +133,32 @@ describe('the rules', () => {
   test('have a firing and a silent case each in the promtool tests', () => {
     const cases = read('checkpoint.rules.test.yaml')
     for (const { name } of ALERTS) expect(cases).toContain(`alertname="${name}"`)
+  })
+})
+
+describe('the stack', () => {
+  const compose = parse(read('compose.yaml'), { merge: true }) as {
+    services: Record<string, { image: string; volumes?: string[]; ports?: string[]; environment?: Record<string, string> }>
+  }
+
+  test('pins every image, publishes on loopback alone, and mounts files that exist', () => {
+    for (const { image, ports = [], volumes = [] } of Object.values(compose.services)) {
+      expect(image).toMatch(/:v?\d+\.\d+\.\d+[\w-]*$/)
+      for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/)
+      for (const volume of volumes) expect(existsSync(new URL(volume.split(':')[0] ?? '', FOLDER)), volume).toBe(true)
+    }
+  })
+
+  test('gives the provisioning files each variable they ask for', () => {
+    const files = ['datasources/prometheus.yaml', 'dashboards/checkpoint.yaml', 'alerting/checkpoint.yaml'].map((path) => read(`provisioning/${path}`))
+    const asked = new Set(files.flatMap((text) => [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name]) => name)))
+    expect([...asked].toSorted()).toEqual(['DSH_JAEGER_UID', 'DSH_JAEGER_URL', 'DSH_PROMETHEUS_UID', 'DSH_PROMETHEUS_URL'])
+    for (const name of asked) expect(Object.keys(compose.services['grafana']?.environment ?? {})).toContain(name)
+  })
+
+  test('sets only variables that the collector file reads', () => {
+    const collector = readFileSync(new URL('../otel-collector.yaml', FOLDER), 'utf8')
+    for (const name of Object.keys(compose.services['collector']?.environment ?? {})) expect(collector).toContain(`\${env:${name}`)
   })
 })
 
