@@ -16,7 +16,7 @@ import type {
   SettledBarrier,
 } from './barrier.ts'
 import { Observers, type CheckpointObserver, type Checkpoints, type CheckpointState } from './checkpoints.ts'
-import type { Config } from './config.ts'
+import type { ResolvedConfig } from './config.ts'
 import { CheckpointError, errorTypeOf } from './errors.ts'
 import { Ledger, type Flush, type SendFlush } from './ledger.ts'
 import type { LimitedLog } from './log.ts'
@@ -56,6 +56,8 @@ export class LiveBarrier {
   releasedAt: number | undefined
   /** Of the barriers that share a flush, the one whose record tells of it. */
   tells = false
+  /** Age of the flush when the barrier settled: read once, so that every path measures the same of a flush that goes on. */
+  flushMs: number | undefined
   wokenBy: Wake | undefined
   overdueSaid = false
   #resume: (() => void) | undefined
@@ -129,7 +131,7 @@ export class Checkpoint {
   readonly service: Checkpoints
   readonly telemetry: Telemetry
   readonly #host: Host
-  readonly #config: Config
+  readonly #config: ResolvedConfig
   readonly #log: LimitedLog
   readonly #observers: Observers
   readonly #open = new Set<LiveBarrier>()
@@ -138,7 +140,7 @@ export class Checkpoint {
   #nextId = 1
   #unloaded = false
 
-  constructor(host: Host, config: Config, log: LimitedLog) {
+  constructor(host: Host, config: ResolvedConfig, log: LimitedLog) {
     this.#host = host
     this.#config = config
     this.#log = log
@@ -399,6 +401,7 @@ export class Checkpoint {
     barrier.outcome = outcome
     barrier.errorType = errorType
     barrier.tells = barrier.flush?.tell() ?? false
+    barrier.flushMs = barrier.flush?.ageMs
     barrier.ledger.batch?.leave(barrier)
     const unguarded = barrier.subject.guarded && outcome === 'dispatched' && !isCovered(barrier)
     if (errorType !== undefined) {
@@ -516,7 +519,7 @@ function recordOf(barrier: LiveBarrier, outcome: Outcome, unguarded: boolean): S
     unguarded,
     events: barrier.tells && flush !== undefined ? flush.events : 0,
     durationMs: barrier.waitedMs,
-    flushMs: flush?.ageMs,
+    flushMs: barrier.flushMs,
     sharedFlush: flush !== undefined && !barrier.tells,
     errorType: barrier.errorType,
     traceId: ids?.traceId,

@@ -180,7 +180,7 @@ export class Telemetry {
   }
 
   #count(instruments: Instruments, barrier: LiveBarrier, unguarded: boolean): void {
-    const { flush, errorType, outcome } = barrier
+    const { flush, flushMs = 0, errorType, outcome } = barrier
     const { boundary } = barrier.subject
     const strategy = this.#strategyName(barrier.strategy)
     instruments.barrierDuration.record(barrier.waitedMs / 1_000, {
@@ -189,7 +189,7 @@ export class Telemetry {
       [sc.ATTR_STRATEGY]: strategy,
     })
     if (flush !== undefined && barrier.tells) {
-      instruments.flushDuration.record(flush.ageMs / 1_000, {
+      instruments.flushDuration.record(flushMs / 1_000, {
         [sc.ATTR_BOUNDARY]: boundary,
         [sc.ATTR_FLUSH_OUTCOME]: barrier.flushOutcome,
       })
