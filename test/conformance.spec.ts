@@ -9,7 +9,7 @@ const shipped = Object.keys(exports)
   .map((subpath) => subpath.slice(PREFIX.length))
 
 /** More rounds on demand: DSH_CHECKPOINT_ROUNDS=500. */
-const rounds = Number(process.env['DSH_CHECKPOINT_ROUNDS'] ?? 20)
+const rounds = Number(process.env['DSH_CHECKPOINT_ROUNDS'] ?? 15)
 const intensity: SuiteOptions = { rounds, kills: Math.max(2, Math.round(rounds / 10)) }
 
 /** What a strategy needs to run at all; one that is not listed runs with an empty config and on its own promise. */

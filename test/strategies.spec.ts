@@ -15,11 +15,9 @@ describe('coalesced', () => {
     const { agent } = await app.createAgent()
     await app.say(agent, 'go')
     await vi.waitFor(() => expect(app.barriers().at(-1)?.boundary).toBe('turn'))
-    expect(decisions(app)).toEqual([
-      ...['step:skip', 'request:flush', 'tool:flush'],
-      ...['step:skip', 'request:flush', 'tool:flush', 'tool:flush'],
-      ...['step:skip', 'request:flush', 'turn:start'],
-    ])
+    expect(decisions(app).join(' ')).toBe(
+      'step:skip request:flush tool:flush step:skip request:flush tool:flush tool:flush step:skip request:flush turn:start',
+    )
     expect(app.barriers()[0]).toMatchObject({ reason: 'the request that follows flushes', unguarded: false })
     expect(ran).toEqual(ALL_ON_DISK)
   })
@@ -115,8 +113,8 @@ describe('selective', () => {
       ['read', false],
     ])
     const released = app.barriers().filter(({ unguarded }) => unguarded)
-    expect(released.map(({ toolName, reason }) => [toolName, reason])).toEqual(
-      Array(2).fill(['read', 'the operator released this tool']),
+    expect(released.map(({ toolName, reason }) => `${toolName}: ${reason}`)).toEqual(
+      Array(2).fill('read: the operator released this tool'),
     )
   })
 

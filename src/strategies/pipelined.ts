@@ -18,7 +18,7 @@ type Config = GroupConfig & ScopeConfig
 
 const Config: z<Config> = checked<Config>(
   PLUGIN,
-  z.object({ ...groupFields, ...scopeFields }) as unknown as z<Config>,
+  z.object({ ...groupFields, ...scopeFields }),
   { ...groupRules, ...scopeRules },
   scopeChecks,
 )

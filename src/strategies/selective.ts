@@ -24,7 +24,7 @@ const Config: z<Config> = checked<Config>(
   z.object({
     tools: z.array(z.string()).default([]).description('Tools that do not wait: exact names and globs.'),
     ...scopeFields,
-  }) as unknown as z<Config>,
+  }),
   { tools: TOOLS_RULE, ...scopeRules },
   { tools: (tools) => tools.length > 0 && isPatternList(tools), ...scopeChecks },
 )

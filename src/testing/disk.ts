@@ -1,7 +1,7 @@
 /** The real JSONL backend with a door in front of each append: counted, held, refused, timed. */
 import { readFileSync } from 'node:fs'
 import type { SessionEvent, SessionHeader } from '@deepseek-ai/dsh-session'
-import JsonlSessionPersistence from '@deepseek-ai/dsh-session-persistence-jsonl'
+import { JsonlSessionPersistence } from '@deepseek-ai/dsh-session-persistence-jsonl'
 
 /** One append: one write and one fsync of one session's file. */
 export interface Append {

@@ -74,6 +74,8 @@ export interface HarnessOptions {
   readonly persistence?: object
   /** Mounted before the agent loop, in this order: a policy, a strategy, a listener. */
   readonly plugins?: readonly (readonly [plugin: object, config?: unknown])[]
+  /** Takes the lines that host and plugins log; without it they are dropped. */
+  readonly onLog?: (line: string) => void
 }
 
 /** A running application. */
@@ -96,6 +98,8 @@ export interface Harness {
 /** Start an application. */
 export async function createHarness(options: HarnessOptions): Promise<Harness> {
   const ctx = new Context()
+  // Every level: Cordis drops warnings unless an exporter asks for them.
+  ctx.logger.exporter({ levels: { default: 3 }, export: ({ args }) => options.onLog?.(args.map(String).join(' ')) })
   const mount = async (plugin: object, config?: unknown): Promise<Fiber> => {
     const fiber = ctx.plugin(plugin as never, config as never) as unknown as Fiber
     await fiber.await()

@@ -39,7 +39,6 @@ export async function checkStrategy(strategy: object | string | URL, config?: un
   const results: ScenarioResult[] = []
   const onUnhandled = (reason: unknown) => findings.add('unhandled', `a promise was rejected and nobody handled it: ${describeError(reason)}`)
   process.on('unhandledRejection', onUnhandled)
-  let name = '?'
   try {
     for (const scenario of SCENARIOS) {
       if (options.scenarios?.includes(scenario) === false) continue
@@ -50,7 +49,7 @@ export async function checkStrategy(strategy: object | string | URL, config?: un
       }
       findings.scenario = scenario
       const startedAt = performance.now()
-      name = (await runScenario(scenario, subject, findings)) ?? name
+      await RUN[scenario](subject, findings).catch((error: unknown) => findings.add('threw', describeError(error)))
       // Rejections are reported a turn of the event loop after they happened.
       await new Promise((resolve) => setImmediate(resolve))
       const outcome = findings.of(scenario).length === 0 ? 'passed' : 'failed'
@@ -59,13 +58,13 @@ export async function checkStrategy(strategy: object | string | URL, config?: un
   } finally {
     process.off('unhandledRejection', onUnhandled)
   }
-  return createReport(name, subject.seed, results, findings)
+  return createReport(subject.seed, results, findings)
 }
 
 /** The part of a test runner that is needed: vitest, jest, mocha and node:test all have it. */
 export interface TestRunner {
-  describe(title: string, body: () => void): unknown
-  it(title: string, body: () => Promise<void>, timeoutMs?: number): unknown
+  readonly describe: (title: string, body: () => void) => unknown
+  readonly it: (title: string, body: () => Promise<void>, timeoutMs?: number) => unknown
 }
 
 /**
@@ -103,30 +102,14 @@ function reasonToSkip(scenario: ScenarioName, { module }: Subject, findings: Fin
   return undefined
 }
 
-async function runScenario(scenario: ScenarioName, subject: Subject, findings: Findings): Promise<string | undefined> {
-  try {
-    switch (scenario) {
-      case 'loading':
-        return await loading(subject, findings)
-      case 'decisions':
-        return void (await decisions(subject, findings))
-      case 'guarantees':
-        return void (await guarantees(subject, findings))
-      case 'cancellation':
-        return void (await cancellation(subject, findings))
-      case 'failures':
-        return void (await failures(subject, findings))
-      case 'disposal':
-        return void (await disposal(subject, findings))
-      case 'traffic':
-        return void (await traffic(subject, findings))
-      case 'interleavings':
-        return void (await interleavings(subject, findings))
-      case 'crash':
-        return void (await crash(subject, findings))
-    }
-  } catch (error) {
-    findings.add('threw', describeError(error))
-    return undefined
-  }
+const RUN: Readonly<Record<ScenarioName, (subject: Subject, findings: Findings) => Promise<void>>> = {
+  loading,
+  decisions,
+  guarantees,
+  cancellation,
+  failures,
+  disposal,
+  traffic,
+  interleavings,
+  crash,
 }

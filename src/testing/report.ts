@@ -52,6 +52,8 @@ export class Findings {
   readonly #byKey = new Map<string, { scenario: ScenarioName; message: string; count: number }>()
   /** Scenario that runs now. */
   scenario: ScenarioName = 'loading'
+  /** Name of the strategy, once it is known. */
+  strategy = '?'
 
   /**
    * Note something wrong.
@@ -79,8 +81,9 @@ export class Findings {
 }
 
 /** Make the report of a run. */
-export function createReport(strategy: string, seed: number, scenarios: readonly ScenarioResult[], findings: Findings): Report {
+export function createReport(seed: number, scenarios: readonly ScenarioResult[], findings: Findings): Report {
   const all = findings.all()
+  const { strategy } = findings
   return {
     strategy,
     ok: all.length === 0,

@@ -15,8 +15,10 @@ import { describeError, eventually, OverdueError, within } from './wait.ts'
 
 /** Longest time a turn, or a step of a scenario, may take. */
 export const LIMIT_MS = 5_000
-/** Longest time that mounting a plugin or disposing the app may take. */
-const LIFECYCLE_LIMIT_MS = 3_000
+/** Longest time that mounting the strategy may take. */
+const MOUNT_LIMIT_MS = 3_000
+/** Longest time spent on taking down an app that never got up. */
+const ABANDON_LIMIT_MS = 500
 const KEPT_RECORDS = 10_000
 
 /** One app, one agent, one strategy. */
@@ -67,7 +69,7 @@ export class Stage {
       return stage
     } catch (error) {
       // What failed first says more than an app that can then not be disposed.
-      await stage.dispose().catch(() => undefined)
+      await stage.dispose(ABANDON_LIMIT_MS).catch(() => undefined)
       throw error
     }
   }
@@ -90,7 +92,7 @@ export class Stage {
 
   async mountStrategy(): Promise<void> {
     const { plugin, config } = this.subject
-    this.strategy = await within(LIFECYCLE_LIMIT_MS, 'mounting the strategy', this.harness.mount(plugin, config))
+    this.strategy = await within(MOUNT_LIMIT_MS, 'mounting the strategy', this.harness.mount(plugin, config))
   }
 
   /** Unmount the strategy and mount it again; concurrent swaps queue up. */
@@ -146,10 +148,10 @@ export class Stage {
     return (await readFile(path, 'utf8')).split('\n').filter((line) => line !== '')
   }
 
-  async dispose(): Promise<void> {
+  async dispose(limitMs = LIMIT_MS): Promise<void> {
     this.disk.door = undefined
     try {
-      await within(LIFECYCLE_LIMIT_MS, 'disposing the app', this.harness.dispose())
+      await within(limitMs, 'disposing the app', this.harness.dispose())
     } finally {
       await rm(this.#root, { recursive: true, force: true })
     }

@@ -12,7 +12,7 @@ import { createRandom } from '../wait.ts'
 import { CRASH_SESSION, type CrashPlan } from './crash-child.ts'
 
 /** Bodies that begin before the kill, at most. */
-const MAX_BODIES = 25
+const MAX_BODIES = 12
 const STDERR_KEPT = 2_000
 
 export async function crash(subject: Subject, findings: Findings): Promise<void> {

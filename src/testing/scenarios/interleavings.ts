@@ -5,7 +5,7 @@ import { storageError } from '../disk.ts'
 import { Findings } from '../report.ts'
 import { LIMIT_MS, Stage } from '../stage.ts'
 import type { Subject } from '../subject.ts'
-import { describeError, within } from '../wait.ts'
+import { within } from '../wait.ts'
 
 const EVENTS = ['cancel', 'refuse', 'swap', 'title', 'say'] as const
 type Happening = (typeof EVENTS)[number]
@@ -92,6 +92,6 @@ async function importFastCheck(): Promise<typeof import('fast-check')> {
   try {
     return await import('fast-check')
   } catch (error) {
-    throw new Error(`the scenario "interleavings" needs fast-check: npm install --save-dev fast-check (${describeError(error)})`)
+    throw new Error(`the scenario "interleavings" needs fast-check: npm install --save-dev fast-check`, { cause: error })
   }
 }

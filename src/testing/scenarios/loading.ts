@@ -4,9 +4,7 @@ import { Stage } from '../stage.ts'
 import { isStrategy } from '../../strategy.ts'
 import type { Subject } from '../subject.ts'
 
-/** @returns the name of the strategy, once it is known. */
-export async function loading(subject: Subject, findings: Findings): Promise<string | undefined> {
-  let name: string | undefined
+export async function loading(subject: Subject, findings: Findings): Promise<void> {
   await Stage.run(subject, findings, async (stage) => {
     const { ctx } = stage.harness
     const service: unknown = ctx.get('checkpointStrategy')
@@ -17,7 +15,8 @@ export async function loading(subject: Subject, findings: Findings): Promise<str
       )
       return
     }
-    name = service.name
+    const { name } = service
+    findings.strategy = name
     const { checkpoints } = ctx
     if (checkpoints.state().strategy !== name) findings.add('followed', 'the policy does not follow the strategy that was mounted')
     await stage.strategy?.dispose()
@@ -27,5 +26,4 @@ export async function loading(subject: Subject, findings: Findings): Promise<str
     await stage.mountStrategy()
     if (checkpoints.state().strategy !== name) findings.add('remounted', `mounted a second time, its name is not "${name}" any more`)
   })
-  return name
 }
