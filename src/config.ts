@@ -3,24 +3,30 @@ import z from '@deepseek-ai/schemastery'
 import { DURATION_BUCKETS_SECONDS, SCOPE_NAME } from './semconv.ts'
 import { MAX_TIMER_MS } from './strategy.ts'
 
-/** Configuration of the checkpoint policy. All fields have defaults; the defaults are the stock policy's guarantees. */
+/** Configuration of the checkpoint policy. Every field may be left out: the stock policy's guarantees then hold. */
 export interface Config {
   /** Longest wait at one barrier, in milliseconds; then it is rejected. Absent: no limit. */
   timeoutMs?: number
   /** Start a write when a turn ends, without waiting for it. */
-  turnBoundary: boolean
+  turnBoundary?: boolean
   /** Let a strategy release a request or a tool call whose log is not durable. Each such release is counted. */
-  allowUnguarded: boolean
+  allowUnguarded?: boolean
   /** Reject a barrier whose flush resolved although no persistence backend took part. */
-  requireConfirmed: boolean
+  requireConfirmed?: boolean
   /** Age at which an open barrier is named in the log, in milliseconds. */
-  overdueMs: number
+  overdueMs?: number
   /** Bounds of the duration histograms, in seconds, ascending; for OpenTelemetry and prom-client alike. */
-  durationBucketsSeconds: number[]
+  durationBucketsSeconds?: number[]
 }
 
+/** A configuration with its defaults filled in. `Open` names the fields that have none. */
+export type Resolved<T, Open extends keyof T = never> = Required<Omit<T, Open>> & Pick<T, Open>
+
+/** {@link Config} with its defaults filled in. */
+export type ResolvedConfig = Resolved<Config, 'timeoutMs'>
+
 /** Schema of {@link Config}; the only place where defaults live. */
-export const Config: z<Config> = checked<Config>(
+export const Config: z<Config, ResolvedConfig> = checked<Config, ResolvedConfig>(
   SCOPE_NAME,
   z.object({
     timeoutMs: z.number().min(1).max(MAX_TIMER_MS).description('Longest wait at one barrier, in milliseconds. Empty: no limit.'),
@@ -43,7 +49,7 @@ export const Config: z<Config> = checked<Config>(
       .array(z.number())
       .default([...DURATION_BUCKETS_SECONDS])
       .description('Bounds of the duration histograms, in seconds, ascending.'),
-  }) as unknown as z<Config>,
+  }) as unknown as z<Config, ResolvedConfig>,
   {
     timeoutMs: `a number of milliseconds from 1 to ${MAX_TIMER_MS}`,
     turnBoundary: 'true or false',
@@ -62,12 +68,12 @@ export const Config: z<Config> = checked<Config>(
  * @param rules - what each field must be, in words; also the list of known fields.
  * @param checks - conditions beyond what the schema can say.
  */
-export function checked<T extends object>(
+export function checked<T extends object, R = T>(
   plugin: string,
-  schema: z<T>,
+  schema: z<T, R>,
   rules: Readonly<Record<keyof T, string>>,
   checks: { readonly [K in keyof T]?: (value: NonNullable<T[K]>) => boolean } = {},
-): z<T> {
+): z<T, R> {
   const fields = Object.keys(rules) as (keyof T & string)[]
   const validate = (input: unknown) => {
     const issues: { message: string }[] = []

@@ -9,11 +9,10 @@ import type { Session, SessionEvent } from '@deepseek-ai/dsh-session'
 import type {} from '@deepseek-ai/dsh-session-persistence'
 import type { ToolDispatchExecution, ToolExecutionResult } from '@deepseek-ai/dsh-tools'
 import { Checkpoint, subjectOf, type Host, type LiveBarrier } from './checkpoint.ts'
-import type { Config } from './config.ts'
+import { Config } from './config.ts'
 import type { Ledger } from './ledger.ts'
-import { LimitedLog, type Logger } from './log.ts'
+import { createLogger, LimitedLog, type Logger } from './log.ts'
 import { recoveredCalls } from './recovery.ts'
-import { SCOPE_NAME } from './semconv.ts'
 import { isStrategy } from './strategy.ts'
 import { GatedStream } from './stream.ts'
 
@@ -36,11 +35,11 @@ const DEFAULT_MAX_PARALLEL = 10
  * @param ctx - plugin context that owns the hooks.
  * @param config - see {@link Config}; zero config gives the stock policy's guarantees.
  */
-export function apply(ctx: Context, config: Config): void {
+export function apply(ctx: Context, config?: Config): void {
   // Each read of a service through the context costs microseconds, so all are read once, here.
   const { tools } = ctx
   const sessions = unwrap(ctx.sessions)
-  const logger = ctx.logger(SCOPE_NAME)
+  const logger = createLogger(ctx)
   const log = new LimitedLog(logger)
   const host: Host = {
     flush: sessions.flush.bind(sessions),
@@ -49,7 +48,7 @@ export function apply(ctx: Context, config: Config): void {
     maxParallel: () => maxParallelOf(ctx),
     watchToolPolicy: once(() => watchToolPolicy(ctx, checkpoint)),
   }
-  const checkpoint = new Checkpoint(host, config, log)
+  const checkpoint = new Checkpoint(host, new Config(config ?? {}), log)
   const { telemetry } = checkpoint
   const getSession = sessions.get.bind(sessions)
 

@@ -1,20 +1,56 @@
-/** Log lines that cannot flood: one per kind and interval, with the number of those held back. */
+/** Log lines that are heard and cannot flood. */
+import type { Context } from '@deepseek-ai/cordis'
+import { SCOPE_NAME } from './semconv.ts'
 
-/** The part of a Cordis logger that is used. */
+/** The part of a logger that is used. */
 export interface Logger {
+  info(message: string): void
   warn(message: string): void
   error(message: string): void
+}
+
+/** Rank of a warning in Cordis; an exporter that names no level takes ranks 0 and 1, errors and infos. */
+const WARN = 2
+const ERROR = 0
+const DEFAULT_LEVEL = 1
+
+/**
+ * A logger whose warnings and errors are heard: where nothing takes them off the host, as in dsh's own profiles, they
+ * become process warnings of Node, which go to standard error and can be silenced there.
+ * @param ctx - context of the plugin that logs.
+ * @param name - name shown with each line.
+ */
+export function createLogger(ctx: Context, name: string = SCOPE_NAME): Logger {
+  const service: { readonly exporters?: unknown } = ctx.logger
+  const logger = ctx.logger(name)
+  const isHeard = (rank: number): boolean => {
+    if (!(service.exporters instanceof Map)) return true
+    // The first exporter is Cordis' own buffer, which nobody reads.
+    const [, ...exporters] = service.exporters.values() as IterableIterator<{ levels?: Record<string, number> }>
+    return exporters.some(({ levels }) => (levels?.[name] ?? levels?.['default'] ?? DEFAULT_LEVEL) >= rank)
+  }
+  return {
+    info: (message) => logger.info(message),
+    warn(message) {
+      logger.warn(message)
+      if (!isHeard(WARN)) process.emitWarning(message, 'CheckpointWarning')
+    },
+    error(message) {
+      logger.error(message)
+      if (!isHeard(ERROR)) process.emitWarning(message, 'CheckpointWarning')
+    },
+  }
 }
 
 /** Quiet time after a line of one kind. */
 const INTERVAL_MS = 60_000
 
-/** Writes at most one warning of each kind per minute. */
+/** Writes at most one warning of each kind per minute, with the number of those held back. */
 export class LimitedLog {
-  readonly #logger: Logger
+  readonly #logger: Pick<Logger, 'warn'>
   readonly #kinds = new Map<string, { nextAt: number; held: number }>()
 
-  constructor(logger: Logger) {
+  constructor(logger: Pick<Logger, 'warn'>) {
     this.#logger = logger
   }
 

@@ -95,7 +95,7 @@ test('no header value, credential or query reaches the log', () => {
   const config = configOf({ headers: { authorization: 'Bearer hunter2hunter2' }, endpoint: 'http://me:endpointpass@127.0.0.1:4318' })
   const lines: string[] = []
   const write = (line: string) => void lines.push(line)
-  const logger = createDiagLogger({ info: write, debug: write }, new LimitedLog({ warn: write, error: write }), createRedactor(config))
+  const logger = createDiagLogger({ info: write, debug: write }, new LimitedLog({ warn: write }), createRedactor(config))
   const all = 'Bearer hunter2hunter2 hunter2hunter2 env secret env%20secret plainsecret passw0rd querytoken endpointpass'
   logger.error(all)
   logger.warn(new Error(all) as never)
@@ -110,7 +110,7 @@ test('no header value, credential or query reaches the log', () => {
 test('export errors are one readable line a minute', () => {
   const lines: string[] = []
   const write = (line: string) => void lines.push(line)
-  const logger = createDiagLogger({ info: write, debug: write }, new LimitedLog({ warn: write, error: write }), (text) => text)
+  const logger = createDiagLogger({ info: write, debug: write }, new LimitedLog({ warn: write }), (text) => text)
   const error = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:4318\nmore'), { code: 'ECONNREFUSED' })
   for (let count = 0; count < 100; count += 1) logger.error(JSON.stringify({ stack: error.stack, message: error.message, name: 'Error', code: error.code, data: 'body' }))
   expect(lines).toEqual(['OpenTelemetry: Error: connect ECONNREFUSED 127.0.0.1:4318: ECONNREFUSED'])
@@ -120,7 +120,7 @@ test('a logger that throws is contained', () => {
   const throws = () => {
     throw new Error('logger')
   }
-  const logger = createDiagLogger({ info: throws, debug: throws }, new LimitedLog({ warn: throws, error: throws }), (text) => text)
+  const logger = createDiagLogger({ info: throws, debug: throws }, new LimitedLog({ warn: throws }), (text) => text)
   for (const level of ['error', 'warn', 'info', 'debug', 'verbose'] as const) expect(() => logger[level]('x')).not.toThrow()
 })
 

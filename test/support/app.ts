@@ -42,8 +42,6 @@ export async function createApp(options: Partial<HarnessOptions> & { readonly co
   const control = {
     name: 'test-control',
     apply(ctx: Context) {
-      // Cordis drops warnings unless an exporter asks for them.
-      ctx.logger.exporter({ levels: { default: 3 }, export: ({ args }) => void logs.push(args.map(String).join(' ')) })
       ctx.on('session/flush', (session) => {
         flushes.count += 1
         return flushes.on?.(session) as Promise<void>
@@ -52,6 +50,7 @@ export async function createApp(options: Partial<HarnessOptions> & { readonly co
   }
   const harness = await createHarness({
     compression: 'none',
+    onLog: (line) => void logs.push(line),
     ...options,
     root,
     plugins: [[control], ...(options.plugins ?? [[policy, options.config]])],
