@@ -7,9 +7,10 @@ import { PerformanceObserver } from 'node:perf_hooks'
 import { fileURLToPath } from 'node:url'
 import { Counter, register } from 'prom-client'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
+import { LocalServer, RETRY_MS } from '../src/http/server.ts'
 import * as policy from '../src/index.ts'
+import { LimitedLog } from '../src/log.ts'
 import * as prometheus from '../src/prometheus.ts'
-import { RETRY_MS } from '../src/http/server.ts'
 import * as sc from '../src/semconv.ts'
 import { createTool, ScriptedModel } from '../src/testing/harness.ts'
 import { createApp, storageError } from './support/app.ts'
@@ -216,6 +217,24 @@ test('disposed between two attempts, it tries no more', async () => {
   await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1))
   await fake.plugin.dispose()
   expect(vi.getTimerCount()).toBe(0)
+})
+
+test('an attempt that fails in the tick in which the server is closed is the last one, and is not said', async () => {
+  const port = await freePort()
+  await occupy(port)
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  let answer: LookedUp | undefined
+  intercept('localhost', (callback) => void (answer = callback))
+  const lines: string[] = []
+  const logger = { info: (line: string) => lines.push(line), warn: (line: string) => lines.push(line), error: (line: string) => lines.push(line) }
+  const config = { host: 'localhost', port }
+  const texts = { plugin: 'test', path: '/', serves: 'nothing', unreachable: 'nobody minds' }
+  const server = new LocalServer({ ...texts, config, answer: async () => {}, logger, log: new LimitedLog(logger) })
+  server.open()
+  answer?.(null, LOOPBACK)
+  await server.close()
+  await new Promise(setImmediate)
+  expect({ lines, timers: vi.getTimerCount() }).toEqual({ lines: [], timers: 0 })
 })
 
 test('of two apps on one port the second waits, and takes over when the first is gone', async () => {

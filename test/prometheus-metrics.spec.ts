@@ -184,6 +184,15 @@ test('the flush that several barriers share is one sample, told by one of them',
   expect(samples.nonZero(sc.METRIC_FLUSH_EVENTS)).toEqual({ tool: 1 })
 })
 
+test('nonsense decisions are faults and overruled ones are not; a cancelled request is no aborted call', async () => {
+  const fake = await createFake()
+  for (const overruled of ['threw', 'invalid', 'guarded', undefined] as const) fake.announce({ overruled })
+  for (const boundary of sc.BOUNDARIES) fake.announce({ boundary, outcome: 'aborted' })
+  const samples = await scrape(fake.port)
+  expect(samples.nonZero(sc.METRIC_STRATEGY_FAULTS)).toEqual({ 'tool,default': 2 })
+  expect(samples.value(sc.METRIC_ABORTED)).toBe(1)
+})
+
 test('0.8 ms, 4 ms, 30 ms, 700 ms and 12 s fall into five buckets of the policy, in seconds', async () => {
   const fake = await createFake()
   for (const flushMs of [0.8, 4, 30, 700, 12_000]) fake.announce({ flushMs })
