@@ -192,6 +192,7 @@ class SlowDisk {
   readonly #forgiving: () => boolean
   #parked: { readonly flush: number; readonly end: () => void }[] = []
   #flushes = 0
+  #writing = 0
   #moves = 0
   #pumping = false
   #closed = false
@@ -218,7 +219,9 @@ class SlowDisk {
     const flush = (this.#flushes += 1)
     this.#moves += 1
     this.#note(`flush ${flush}`)
+    this.#writing += 1
     while (this.#durableSeq() < seq) await immediate()
+    this.#writing -= 1
     this.#moves += 1
     await new Promise<void>((end) => {
       this.#parked.push({ flush, end })
@@ -236,7 +239,8 @@ class SlowDisk {
     while (this.#parked.length > 0) {
       for (let quiet = 0, moves = this.#moves; quiet < QUIET_TURNS; quiet += 1) {
         await immediate()
-        if (moves !== this.#moves) [quiet, moves] = [0, this.#moves]
+        // The real disk takes its time: what it has not written yet will move again.
+        if (this.#writing > 0 || moves !== this.#moves) [quiet, moves] = [0, this.#moves]
       }
       const { priority } = this.#story
       const [first] = this.#parked.toSorted((one, other) => priority(one.flush) - priority(other.flush))
