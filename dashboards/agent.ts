@@ -71,9 +71,9 @@ const harness = await createHarness({
 
 // A hung flush holds no handle: without this the process would end where it should be seen to hang.
 setInterval(() => {}, 60_000)
-let running = true
+const stopped = new AbortController()
 const stop = async () => {
-  running = false
+  stopped.abort()
   // A hung flush must not keep the process from ending.
   await Promise.race([harness.dispose(), sleep(2_000)])
   rmSync(root, { recursive: true, force: true })
@@ -84,7 +84,7 @@ process.once('SIGINT', () => void stop())
 
 async function work(): Promise<void> {
   const { agent } = await harness.createAgent()
-  while (running) {
+  while (!stopped.signal.aborted) {
     model.push(
       [{ name: 'read' }, { name: 'read' }, { name: 'read' }],
       [{ name: 'write' }],

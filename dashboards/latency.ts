@@ -16,6 +16,7 @@ import {
   rate,
   series,
   WAITING,
+  waiting,
 } from './queries.ts'
 
 const BY_BOUNDARY = `{{${LABEL.boundary}}}`
@@ -64,7 +65,7 @@ function boundaries() {
         unit: 'percentunit',
         steps: CALM,
       },
-      [{ expr: orQuiet(rate(sc.METRIC_BARRIER_DURATION, PANEL, [LABEL.boundary], '_sum'), PANEL, LABEL.boundary), legend: BY_BOUNDARY }],
+      [{ expr: orQuiet(waiting(PANEL, [LABEL.boundary]), PANEL, LABEL.boundary), legend: BY_BOUNDARY }],
       'area',
     ),
   ]

@@ -148,9 +148,9 @@ export function stateMappings(): grafana.ValueMapping[] {
   return [{ type: grafana.MappingType.ValueToText, options }]
 }
 
-/** A quantile of nothing. */
+/** A quantile of nothing: quiet, or all that began are still open. */
 export const IDLE: grafana.ValueMapping[] = [
-  { type: grafana.MappingType.SpecialValue, options: { match: grafana.SpecialValueMatch.NotANumber, result: { text: 'idle', color: 'blue' } } },
+  { type: grafana.MappingType.SpecialValue, options: { match: grafana.SpecialValueMatch.NotANumber, result: { text: 'none ended', color: 'blue' } } },
 ]
 
 /** A dashboard with the variables, links and ids that all of them share; rows are built in order. */

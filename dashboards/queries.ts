@@ -23,6 +23,8 @@ export const PROCESS = {
 
 /** p99 wait at a barrier that is still fine, in seconds; a bucket bound, so that the comparison is exact. */
 export const BUDGET_SECONDS = 0.25
+/** Age at which an open barrier counts as waiting, in seconds; the policy's log names it at the same age. */
+export const OVERDUE_SECONDS = 5
 /** Age at which an open barrier counts as hung, in seconds. */
 export const HUNG_SECONDS = 30
 /** Age of an event outside the durable log at which a crash would cost real work, in seconds. */
@@ -103,16 +105,25 @@ export function orQuiet(query: string, scope: Scope, by?: string): string {
 /** The barriers at which an agent can wait at all. */
 export const WAITING = [`${LABEL.boundary}!="turn"`]
 
+/** Seconds waited per second. Barriers end late or never, so those open for long count as waiting now. */
+export function waiting(scope: Scope, by: readonly string[] = []): string {
+  const open = series(sc.METRIC_ACTIVE, scope, '', WAITING)
+  const overdue = `${series(sc.METRIC_OLDEST_AGE, scope)} > ${OVERDUE_SECONDS}`
+  const ended = rate(sc.METRIC_BARRIER_DURATION, scope, by, '_sum', WAITING)
+  return `(${ended} + (${sum(by)}(${open} and on (${PROCESS_LABELS.join(', ')}) ${overdue}) or 0 * ${sum(by)}(${open})))`
+}
+
 /** States of one agent process, worst first; the first that applies is shown. */
 export const STATES = [
-  { value: 7, text: 'NO POLICY', color: 'dark-red', when: (scope: Scope) => `${worst(sc.METRIC_POLICY_ACTIVE, scope)} == 0` },
-  { value: 6, text: 'NOT DURABLE', color: 'red', when: (scope: Scope) => `${worst(sc.METRIC_CONSECUTIVE_FAILURES, scope)} > 0` },
-  { value: 5, text: 'HUNG', color: 'red', when: (scope: Scope) => `${worst(sc.METRIC_OLDEST_AGE, scope)} > ${HUNG_SECONDS}` },
-  { value: 4, text: 'FAILED LATELY', color: 'orange', when: (scope: Scope) => `${grew(sc.METRIC_REJECTIONS, scope)} > 0` },
-  { value: 3, text: 'UNGUARDED', color: 'orange', when: (scope: Scope) => `${grew(sc.METRIC_UNGUARDED, scope)} > 0` },
+  { value: 8, text: 'NO POLICY', color: 'dark-red', when: (scope: Scope) => `${worst(sc.METRIC_POLICY_ACTIVE, scope)} == 0` },
+  { value: 7, text: 'NOT DURABLE', color: 'red', when: (scope: Scope) => `${worst(sc.METRIC_CONSECUTIVE_FAILURES, scope)} > 0` },
+  { value: 6, text: 'HUNG', color: 'red', when: (scope: Scope) => `${worst(sc.METRIC_OLDEST_AGE, scope)} > ${HUNG_SECONDS}` },
+  { value: 5, text: 'FAILED LATELY', color: 'orange', when: (scope: Scope) => `${grew(sc.METRIC_REJECTIONS, scope)} > 0` },
+  { value: 4, text: 'UNGUARDED', color: 'orange', when: (scope: Scope) => `${grew(sc.METRIC_UNGUARDED, scope)} > 0` },
+  { value: 3, text: 'WAITING', color: 'yellow', when: (scope: Scope) => `${worst(sc.METRIC_OLDEST_AGE, scope)} > ${OVERDUE_SECONDS}` },
   {
     value: 2,
-    text: 'SLOW',
+    text: 'DURABLE, SLOW',
     color: 'yellow',
     when: (scope: Scope) => `${quantile(0.99, sc.METRIC_BARRIER_DURATION, scope, PROCESS_LABELS, WAITING)} > ${BUDGET_SECONDS}`,
   },
@@ -121,7 +132,7 @@ export const STATES = [
 ] as const
 
 /** Shown for all processes together when there is none. */
-export const NO_AGENT = { value: 8, text: 'NO AGENT', color: 'dark-red' } as const
+export const NO_AGENT = { value: 9, text: 'NO AGENT', color: 'dark-red' } as const
 
 /** Labels that tell one agent process from another. */
 export const PROCESS_LABELS = ['job', 'instance'] as const

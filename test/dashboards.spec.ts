@@ -4,10 +4,11 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { ALERTS } from '../dashboards/alerts.ts'
 import { artifacts } from '../dashboards/build.ts'
 import { KNOWN_METRICS, lint, lintQuery, type DashboardJson } from '../dashboards/lint.ts'
 import { examine } from '../dashboards/promql.ts'
-import { ALERTS, RECORDINGS } from '../dashboards/rules.ts'
+import { RECORDINGS } from '../dashboards/rules.ts'
 import { INSTRUMENTS } from '../src/semconv.ts'
 import { PROMETHEUS_INSTALLED } from './support/prometheus-server.ts'
 import { requirement } from './support/require.ts'
@@ -19,7 +20,8 @@ const dashboard = (path: string) => JSON.parse(read(path)) as DashboardJson & { 
 const RULE_FILE = fileURLToPath(new URL('checkpoint.rules.yaml', FOLDER))
 
 test.each(Object.keys(artifacts()))('%s is what its TypeScript source generates', (path) => {
-  expect(read(path), 'run npm run dashboards').toBe(artifacts()[path])
+  // When this is red: npm run dashboards.
+  expect(read(path)).toBe(artifacts()[path])
 })
 
 test('every dashboard in the folder is generated', () => {
@@ -33,10 +35,9 @@ describe.each(DASHBOARDS)('%s', (path) => {
   })
 
   test('has one sentence of help on each panel', () => {
-    for (const { type, title, description = '' } of dashboard(path).panels ?? []) {
-      if (type === 'row' || type === 'text') continue
-      expect(description, title).toMatch(/^[^.]+(?:\d\.\d[^.]*)*\.$/)
-    }
+    const panels = (dashboard(path).panels ?? []).filter(({ type }) => type !== 'row' && type !== 'text')
+    const others = panels.filter(({ description = '' }) => !/^[^.]+(?:\d\.\d[^.]*)*\.$/.test(description))
+    expect(others.map(({ title }) => title)).toEqual([])
   })
 })
 
@@ -145,7 +146,7 @@ describe('the stack', () => {
     for (const { image, ports = [], volumes = [] } of Object.values(compose.services)) {
       expect(image).toMatch(/:v?\d+\.\d+\.\d+[\w-]*$/)
       for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/)
-      for (const volume of volumes) expect(existsSync(new URL(volume.split(':')[0] ?? '', FOLDER)), volume).toBe(true)
+      expect(volumes.filter((volume) => !existsSync(new URL(volume.split(':')[0] ?? '', FOLDER)))).toEqual([])
     }
   })
 

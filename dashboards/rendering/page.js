@@ -1,11 +1,11 @@
-// Runs in the browser: draws what render.ts collected. Plain script, uPlot is a global.
+// Runs in the browser: draws what render.ts collected. Plain script: uPlot is a global, and drawDashboard becomes one.
 /* global uPlot, document */
 const NAMED = { green: '#2f8f46', 'dark-red': '#8f1023', red: '#c4162a', orange: '#d9691b', yellow: '#b58a00', blue: '#2a5db0' }
 const PALETTE = ['#73BF69', '#F2CC0C', '#8AB8FF', '#FF780A', '#F2495C', '#5794F2', '#B877D9', '#705DA0', '#37872D', '#FADE2A']
 const ROW_PIXELS = 34
 const MARGIN = 6
 
-function drawDashboard(data) {
+globalThis.drawDashboard = (data) => {
   document.body.innerHTML = `<header><h1></h1><p></p></header><div class="grid"></div><footer></footer>`
   document.querySelector('h1').textContent = data.title
   document.querySelector('header p').textContent = data.description
@@ -70,7 +70,8 @@ function drawLines(box, panel, data) {
   const steps = (defaults.thresholds.steps ?? []).filter(({ value }) => value !== null && value !== undefined)
   const lines = thresholdsStyle?.mode === 'dashed' ? steps : []
   const top = Math.max(0, ...shown.flat().filter((value) => value !== null))
-  new uPlot(
+  // Draws itself into its place.
+  void new uPlot(
     {
       width: plot.clientWidth,
       height: plot.clientHeight,
@@ -241,7 +242,7 @@ function stepAt(value, { thresholds }) {
 }
 
 function format(value, unit, decimals) {
-  if (value === 'NaN') return 'idle'
+  if (value === 'NaN') return 'none ended'
   const round = (number, digits) => Number(number.toFixed(digits)).toLocaleString('en', { maximumFractionDigits: digits })
   const brief = (number) => round(number, decimals ?? (Math.abs(number) >= 100 ? 0 : Math.abs(number) >= 10 ? 1 : 2))
   if (unit === 's') {
