@@ -7,7 +7,6 @@
  * metrics are kept and the port is tried again.
  */
 import type { Context } from '@deepseek-ai/cordis'
-import type {} from './barrier.ts'
 import { LocalServer } from './http/server.ts'
 import { LimitedLog } from './log.ts'
 import { PLUGIN, type Config } from './prometheus/config.ts'

@@ -22,7 +22,7 @@ afterEach(() => {
 })
 
 /** Disposal is over at once; this is for a machine that is busy. */
-const DISPOSE_MS = 500
+const DISPOSE_MS = 2_000
 
 /** Occupy a port until the test, or the caller, ends it. */
 async function occupy(port: number): Promise<Server> {
@@ -39,10 +39,10 @@ const LOOPBACK = [{ address: '127.0.0.1', family: 4 }]
 /** Answer lookups of one host name from the test; Node looks up addresses, too, and those are left alone. */
 function intercept(name: string, answer: (callback: LookedUp) => void) {
   const { lookup } = dns
-  return vi.spyOn(dns, 'lookup').mockImplementation(((host: string, ...rest: unknown[]) => {
+  return vi.spyOn(dns, 'lookup').mockImplementation((host: string, ...rest: unknown[]) => {
     if (host === name) answer(rest.at(-1) as LookedUp)
     else (lookup as (...all: unknown[]) => void)(host, ...rest)
-  }) as never)
+  })
 }
 
 const isRefused = (port: number) => ask(port).then(() => false, (error: NodeJS.ErrnoException) => error.code === 'ECONNREFUSED')
@@ -79,10 +79,10 @@ test('reloads under a scraper that keeps its connection: each answer is whole, a
   const fake = await createFake()
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   onTestFinished(() => agent.destroy())
-  let scraping = true
+  const scraping = new AbortController()
   let answers = 0
   const scraper = (async () => {
-    while (scraping) {
+    while (!scraping.signal.aborted) {
       try {
         const { status, body } = await ask(fake.port, { agent, headers: { accept: OPENMETRICS } })
         expect({ status, whole: body.endsWith('# EOF\n') }).toEqual({ status: 200, whole: true })
@@ -103,7 +103,7 @@ test('reloads under a scraper that keeps its connection: each answer is whole, a
   }
   const seen = answers
   await vi.waitFor(() => expect(answers).toBeGreaterThan(seen + 1), { interval: 1 })
-  scraping = false
+  scraping.abort()
   await scraper
   expect(fake.logs.filter((line) => line.includes('cannot listen'))).toEqual([])
 })
@@ -274,7 +274,8 @@ test('neither the server nor a kept connection keeps a process alive that is oth
   const exit = once(child, 'exit')
   let output = ''
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => (output += chunk))
-  const port = await vi.waitFor(() => Number(/metrics at http:\/\/127\.0\.0\.1:(\d+)\/metrics/.exec(output)?.[1] ?? expect.fail(output)), 10_000)
+  await vi.waitFor(() => expect(output).toMatch(/metrics at http/), 10_000)
+  const port = Number(/metrics at http:\/\/127\.0\.0\.1:(\d+)\/metrics/.exec(output)?.[1])
   const agent = new Agent({ keepAlive: true })
   onTestFinished(() => agent.destroy())
   expect((await ask(port, { agent })).status).toBe(200)

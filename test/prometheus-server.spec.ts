@@ -130,7 +130,7 @@ async function startPrometheus(target: number) {
     await gone
   })
   const get = async (path: string, parameters: Record<string, string>): Promise<unknown> => {
-    const response = await fetch(`http://127.0.0.1:${port}/api/v1/${path}?${new URLSearchParams(parameters)}`)
+    const response = await fetch(`http://127.0.0.1:${port}/api/v1/${path}?${new URLSearchParams(parameters).toString()}`)
     const { status, data } = (await response.json()) as { status: string; data: unknown }
     if (status !== 'success') throw new Error(`${path}: ${response.status}`)
     return data

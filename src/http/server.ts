@@ -119,12 +119,11 @@ function codeOf(error: NodeJS.ErrnoException): string {
 }
 
 function reasonOf(error: NodeJS.ErrnoException): string {
-  switch (error.code) {
-    case 'EADDRINUSE':
-      return 'the port is taken (EADDRINUSE)'
-    case 'EACCES':
-      return 'this user may not use the port (EACCES)'
-    default:
-      return codeOf(error)
-  }
+  const reason = REASONS[codeOf(error)]
+  return reason === undefined ? codeOf(error) : `${reason} (${codeOf(error)})`
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'the port is taken',
+  EACCES: 'this user may not use the port',
 }

@@ -48,7 +48,7 @@ subscribe('http.server.request.start', (message) => {
   }) as typeof response.end
 })
 
-let busy = true
+const stop = new AbortController()
 const work = Promise.all(Array.from({ length: AGENTS }, () => keepBusy(harness)))
 const table = new Table({ head: ['format', 'strategies', 'bytes', 'p50 ms', 'p99 ms', 'max ms'] })
 await scrapeBoth('1')
@@ -58,7 +58,7 @@ for (let index = 0; index <= MAX_STRATEGY_NAMES; index += 1) {
   await fiber.dispose()
 }
 await scrapeBoth(`${MAX_STRATEGY_NAMES} and the fold`)
-busy = false
+stop.abort()
 await work
 await harness.dispose()
 await rm(root, { recursive: true, force: true })
@@ -93,13 +93,13 @@ async function scrape(format: keyof typeof ACCEPT, count: number): Promise<numbe
   return Number(output)
 }
 
-async function keepBusy({ createAgent, say, model }: Harness): Promise<void> {
-  while (busy) {
+async function keepBusy(app: Harness): Promise<void> {
+  while (!stop.signal.aborted) {
     // A fresh session now and then, or the history would become the work.
-    const { agent } = await createAgent()
-    for (let turn = 0; busy && turn < 50; turn += 1) {
-      model.push([{ name: 'work' }])
-      await say(agent, 'go on')
+    const { agent } = await app.createAgent()
+    for (let turn = 0; !stop.signal.aborted && turn < 50; turn += 1) {
+      app.model.push([{ name: 'work' }])
+      await app.say(agent, 'go on')
     }
   }
 }

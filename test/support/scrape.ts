@@ -123,7 +123,7 @@ export interface Fake {
 /** Start the plugin on a made-up policy. */
 export async function createFake(config: object = {}, buckets: readonly number[] = DURATION_BUCKETS_SECONDS): Promise<Fake> {
   const ctx = new Context()
-  onTestFinished(() => ctx.fiber.dispose() as Promise<void>)
+  onTestFinished(() => ctx.fiber.dispose())
   const logs: string[] = []
   ctx.logger.exporter({ levels: { default: 3 }, export: ({ args }) => void logs.push(args.map(String).join(' ')) })
   const observers = new Set<CheckpointObserver>()
