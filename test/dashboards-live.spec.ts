@@ -10,7 +10,7 @@ import { latency } from '../dashboards/latency.ts'
 import type { DashboardJson } from '../dashboards/lint.ts'
 import { overview } from '../dashboards/overview.ts'
 import { expand, type Macros } from '../dashboards/promql.ts'
-import { counted, LABEL, PANEL, STATES, state } from '../dashboards/queries.ts'
+import { counted, LABEL, NO_AGENT, orQuiet, PANEL, STATES, state } from '../dashboards/queries.ts'
 import { RECORDINGS } from '../dashboards/rules.ts'
 import * as sc from '../src/semconv.ts'
 import { createFleet } from './support/every-outcome.ts'
@@ -44,6 +44,16 @@ describe.skipIf(!requirement('prometheus (apt-get install prometheus)', PROMETHE
     }
     // The first evaluation may precede the first scrape, when nobody had reported yet.
     await vi.waitFor(async () => expect(((await server.get('alerts')) as { alerts: unknown[] }).alerts).toEqual([]), WAIT)
+
+    // Over OTLP a histogram is missing until its first barrier: that reads as zero while the policy reports, else as nothing.
+    const missing = 'sum(rate(dsh_checkpoint_barrier_duration_seconds_count{job="none"}[30s]))'
+    for (const by of [undefined, LABEL.outcome]) {
+      expect((await server.query(expand(orQuiet(missing, PANEL, by), MACROS))).map(({ value }) => value?.[1])).toEqual(['0'])
+      expect(await server.query(expand(orQuiet(missing, PANEL, by), MACROS, { job: 'none' }))).toEqual([])
+    }
+    expect(await server.query(expand(orQuiet(missing, PANEL, LABEL.boundary), MACROS))).toHaveLength(sc.BOUNDARIES.length)
+    const [nobody] = await server.query(expand(exprOf(overview() as DashboardJson, 'Now, all processes'), MACROS, { job: 'none' }))
+    expect(nobody?.value?.[1]).toBe(String(NO_AGENT.value))
 
     await run()
     await vi.waitFor(async () => expect(await recoveredCalls(server)).toBe(2), WAIT)
