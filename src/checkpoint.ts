@@ -203,7 +203,7 @@ export class Checkpoint {
         barrier.hold()
         this.#limit(barrier, decision.timeoutMs)
         if (decision.group === true && subject.boundary === 'tool') this.#join(barrier, decision.delayMs)
-        else if (decision.delayMs === undefined || decision.delayMs === 0) this.#flush([barrier])
+        else if (decision.group === true || decision.delayMs === undefined || decision.delayMs === 0) this.#flush([barrier])
         else barrier.after(decision.delayMs, () => this.#flush([barrier]))
         break
     }
