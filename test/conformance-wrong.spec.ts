@@ -47,7 +47,8 @@ describe('a strategy that never settles', () => {
   }
 
   test('and holds every step back is caught at the barrier, too', async () => {
-    const report = await checkStrategy(strategyOf(({ boundary }) => ({ kind: 'flush', delayMs: boundary === 'step' ? 300 : 0 })))
+    const slow = strategyOf(({ boundary }) => ({ kind: 'flush', delayMs: boundary === 'step' ? 150 : 0 }))
+    const report = await checkStrategy(slow, undefined, { maxWaitMs: 100, scenarios: ['guarantees'] })
     expect(messages(report)).toMatch(/guarantees: the agent was held for \d+ ms at `step` besides the flush itself/)
   })
 })

@@ -34,5 +34,9 @@ describe('the shipped strategies', () => {
 
 describe('the strategy of the README', () => {
   const module = new URL('./fixtures/strategies/bounded-subagents.ts', import.meta.url)
-  describeStrategy({ describe, it }, 'bounded-subagents', module, undefined, { ...intensity, rounds: 5, kills: 1 })
+  describeStrategy({ describe, it }, 'bounded-subagents', module, undefined, {
+    rounds: 5,
+    kills: 1,
+    scenarios: ['loading', 'decisions', 'guarantees', 'interleavings', 'crash'],
+  })
 })

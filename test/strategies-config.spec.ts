@@ -41,6 +41,13 @@ describe('agents a strategy applies to', () => {
   })
 })
 
+test('the strategies that need no config load without one', async () => {
+  for (const plugin of [coalesced, pipelined]) {
+    const { app } = await createUnder(plugin)
+    expect(app.ctx.checkpoints.state().strategy).toBe(plugin === coalesced ? 'coalesced' : 'pipelined')
+  }
+})
+
 describe('config mistakes', () => {
   const mistakes: [plugin: { readonly name: string }, config: unknown, message: RegExp][] = [
     [coalesced, { groupDelayMs: -1 }, /coalesced: groupDelayMs must be a number of milliseconds from 0 to 1000, got -1/],

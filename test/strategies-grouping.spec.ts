@@ -1,6 +1,8 @@
 import { setImmediate as immediate } from 'node:timers/promises'
+import type { Context } from '@deepseek-ai/cordis'
 import { expect, test, vi } from 'vitest'
 import * as policy from '../src/index.ts'
+import type { CheckpointStrategy } from '../src/index.ts'
 import coalesced from '../src/strategies/coalesced.ts'
 import { createTool, ScriptedModel, type HarnessOptions, type ScriptedCall } from '../src/testing/harness.ts'
 import { createApp, type App } from './support/app.ts'
@@ -38,6 +40,10 @@ function guardSlowly(app: App): void {
     for (let turn = 0; turn < 3; turn += 1) await immediate()
     return exec.callId.startsWith('denied') ? { kind: 'deny', reason: 'not today' } : next()
   })
+}
+
+function strategyOf(decide: CheckpointStrategy['decide']): object {
+  return { name: 'own', apply: (ctx: Context) => void ctx.provide('checkpointStrategy', { name: 'own', decide }) }
 }
 
 async function run(app: App): Promise<void> {
@@ -172,4 +178,41 @@ test('a strategy that is swapped while calls gather leaves none behind', async (
     'held default',
   ])
   expect(longestWait(app)).toBeLessThan(IN_VAIN_MS)
+})
+
+test('a call that times out while it gathers is rejected, and its siblings go on without it', async () => {
+  const held = Promise.withResolvers<void>()
+  const impatient = strategyOf(({ callId }) => ({ kind: 'flush', group: true, delayMs: LONG_MS, timeoutMs: callId === 'a' ? 20 : LONG_MS }))
+  const { app, ran } = await createGrouping([read('a'), read('held'), read('c')], { plugins: [[policy], [impatient]] })
+  app.ctx.on('tools/pre-execute', async (exec, next) => {
+    if (exec.callId === 'held') await held.promise
+    return next()
+  })
+  const running = run(app)
+  await vi.waitFor(() => expect(tools(app).map(({ outcome }) => outcome)).toEqual(['timeout']))
+  held.resolve()
+  await running
+  expect(ran).toEqual(['held', 'c'])
+  expect(tools(app).map(({ callId, outcome, flushOutcome, sharedFlush }) => [callId, outcome, flushOutcome, sharedFlush])).toEqual([
+    ['a', 'timeout', 'none', false],
+    ['held', 'dispatched', 'durable', false],
+    ['c', 'dispatched', 'durable', true],
+  ])
+})
+
+test('a grouped decision waits for nobody where there are no siblings', async () => {
+  const grouping = strategyOf(() => ({ kind: 'flush', group: true, delayMs: LONG_MS }))
+  const { app } = await createGrouping([write('x')], { plugins: [[policy], [grouping]] })
+  await run(app)
+  expect(app.barriers().filter(({ durationMs }) => durationMs >= IN_VAIN_MS)).toEqual([])
+})
+
+test('a delay without a group is a wait of its own', async () => {
+  const delaying = strategyOf(({ boundary }) => ({ kind: 'flush', delayMs: boundary === 'step' ? 30 : 0 }))
+  const { app } = await createGrouping([write('x')], { plugins: [[policy], [delaying]] })
+  await run(app)
+  const steps = app.barriers().filter(({ boundary }) => boundary === 'step')
+  expect(steps).toHaveLength(2)
+  // A timer may fire a millisecond early.
+  for (const { durationMs, flushMs = 0 } of steps) expect(durationMs - flushMs).toBeGreaterThan(28)
 })

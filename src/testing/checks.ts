@@ -2,8 +2,19 @@
 import { decodeStorageRecord } from '@deepseek-ai/dsh-session'
 import type { Stage } from './stage.ts'
 
+/** Everything that is checked, once nothing is open any more. */
+export async function checkAll(stage: Stage, options: { readonly prompt: boolean }): Promise<void> {
+  if (!(await stage.quiet())) {
+    const left = stage.harness.ctx.checkpoints.open().map(({ boundary }) => boundary)
+    stage.findings.add('open', `barriers were left open after the turn: ${left.join(', ')}`)
+  }
+  checkRecords(stage, options)
+  checkTranscript(stage)
+  await checkLog(stage)
+}
+
 /** What the records of the barriers say about the strategy. */
-export function checkRecords(stage: Stage, options: { readonly prompt: boolean }): void {
+function checkRecords(stage: Stage, options: { readonly prompt: boolean }): void {
   const { findings, records, subject } = stage
   let slow = 0
   for (const record of records) {
@@ -49,7 +60,7 @@ export function checkRecords(stage: Stage, options: { readonly prompt: boolean }
 const MIN_SLOW = 2
 
 /** Each recorded call has one result, before its step ends, and what ran was recorded. */
-export function checkTranscript(stage: Stage): void {
+function checkTranscript(stage: Stage): void {
   const { findings } = stage
   const open = new Set<string>()
   const called = new Set<string>()
@@ -74,7 +85,7 @@ export function checkTranscript(stage: Stage): void {
 }
 
 /** After everything was flushed, the file holds each event once and in order. */
-export async function checkLog(stage: Stage): Promise<void> {
+async function checkLog(stage: Stage): Promise<void> {
   const { findings, agent, harness } = stage
   await harness.ctx.sessions.flush(agent.session)
   const seqs = seqsOf(await stage.log())
@@ -85,24 +96,13 @@ export async function checkLog(stage: Stage): Promise<void> {
   }
 }
 
-/** All of the above, once nothing is open any more. */
-export async function checkAll(stage: Stage, options: { readonly prompt: boolean }): Promise<void> {
-  if (!(await stage.quiet())) {
-    const left = stage.harness.ctx.checkpoints.open().map(({ boundary }) => boundary)
-    stage.findings.add('open', `barriers were left open after the turn: ${left.join(', ')}`)
-  }
-  checkRecords(stage, options)
-  checkTranscript(stage)
-  await checkLog(stage)
-}
-
 /** The events of a log file, rows of packed chunks included. */
 export function eventsOf(lines: readonly string[]): readonly { type: string; seq: number; data: Record<string, unknown> }[] {
   return lines.slice(1).flatMap((line) => decodeStorageRecord(JSON.parse(line)) as never[])
 }
 
 /** `seq` of every event in a log file. */
-export function seqsOf(lines: readonly string[]): number[] {
+function seqsOf(lines: readonly string[]): number[] {
   return eventsOf(lines).map(({ seq }) => seq)
 }
 

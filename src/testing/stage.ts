@@ -16,7 +16,7 @@ import { describeError, eventually, OverdueError, within } from './wait.ts'
 /** Longest time a turn, or a step of a scenario, may take. */
 export const LIMIT_MS = 5_000
 /** Longest time that mounting the strategy may take. */
-const MOUNT_LIMIT_MS = 3_000
+const MOUNT_LIMIT_MS = 2_000
 /** Longest time spent on taking down an app that never got up. */
 const ABANDON_LIMIT_MS = 500
 const KEPT_RECORDS = 10_000
