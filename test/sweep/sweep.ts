@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { examine, type Verdict } from './examine.ts'
-import type { Plan } from './plan.ts'
+import { findLog } from './outside.ts'
+import { SESSION, type Plan } from './plan.ts'
 import { cutPower } from './power-cut.ts'
 import { plannedRounds, SUBJECTS, type Round } from './rounds.ts'
 
@@ -93,9 +94,19 @@ async function runRound(round: Round): Promise<{ verdict: Verdict; died: string[
     const plan: Plan = { root, side, compression, policy: subject.policy, strategy: subject.strategy, target, life: 'first' }
     const died = [await die(plan)]
     if (round.aftermath === 'power cut') cutPower(side, round.kept)
-    // Without a log there is nothing to resume: then the second life is a first one.
-    if (round.aftermath === 'killed again while resuming') died.push(await die({ ...plan, target: round.again, resume: true, life: 'second' }))
-    return { verdict: await examine(plan, subject.mayRelease), died }
+    let failure: string | undefined
+    if (round.aftermath === 'killed again while resuming') {
+      // Without a log there is nothing to resume: then the second life is a first one.
+      const resume = findLog(root, SESSION) !== undefined
+      try {
+        died.push(await die({ ...plan, target: round.again, resume, life: 'second' }))
+      } catch (error) {
+        failure = String(error)
+      }
+    }
+    const verdict = await examine(plan, subject.mayRelease)
+    if (failure !== undefined) verdict.unreadable.push(failure)
+    return { verdict, died }
   })
 }
 
