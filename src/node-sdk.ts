@@ -9,7 +9,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Context } from '@deepseek-ai/cordis'
 import { diag } from '@opentelemetry/api'
 import { LimitedLog } from './log.ts'
-import { PLUGIN, SIGNALS, type Config, type Signal } from './node-sdk/config.ts'
+import { Config, PLUGIN, SIGNALS, type Signal } from './node-sdk/config.ts'
 import { createDiagLogger, createRedactor, diagLevel, originOf } from './node-sdk/diagnostics.ts'
 import { planOf, readEnv, type Plan } from './node-sdk/environment.ts'
 import { apiVersion, holderOf, isOwn, ownerName, Registration, registryVersion, type Slot } from './node-sdk/globals.ts'
@@ -24,10 +24,11 @@ export const inject: string[] = []
 /**
  * Start the SDK. Mount it before or after the policy: instruments follow the providers.
  * @param ctx - plugin context that owns the SDK.
- * @param config - see {@link Config}; zero config exports to http://localhost:4318.
+ * @param given - see {@link Config}; zero config exports to http://localhost:4318.
  * @returns a promise that resolves when the SDK runs or was left out; it never rejects.
  */
-export async function apply(ctx: Context, config: Config): Promise<void> {
+export async function apply(ctx: Context, given?: Config): Promise<void> {
+  const config = new Config(given ?? {})
   const logger = ctx.logger(PLUGIN)
   const log = new LimitedLog(logger)
   const redact = createRedactor(config)

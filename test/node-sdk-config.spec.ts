@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { LimitedLog } from '../src/log.ts'
 import { Config } from '../src/node-sdk.ts'
+import type { ResolvedConfig } from '../src/node-sdk/config.ts'
 import { createDiagLogger, createRedactor, originOf } from '../src/node-sdk/diagnostics.ts'
 import { planOf } from '../src/node-sdk/environment.ts'
 
@@ -10,7 +11,7 @@ beforeEach(() => {
 })
 afterEach(() => void vi.unstubAllEnvs())
 
-const configOf = (given: object = {}): Config => new Config(given as never)
+const configOf = (given: object = {}): ResolvedConfig => new Config(given)
 function planUnder(env: Record<string, string>, given: object = {}) {
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
   return planOf(configOf(given))

@@ -56,7 +56,7 @@ test.each<[string, Answer | 'refuse']>([
   expect(logs.length).toBeLessThanOrEqual(2)
   // The rest of the application unloads in that time as well.
   expect(unloadMs).toBeLessThan(SHUTDOWN_MS + 1_000)
-  if (answer !== 'refuse') expect(receiver.requests.length).toBeGreaterThan(0)
+  expect(receiver.requests.length > 0).toBe(answer !== 'refuse')
 })
 
 /** Run the child; `onLine` may send signals. */

@@ -1,14 +1,11 @@
-/** The SDK plugin in an app: what it exports, whom it makes room for, and what is left when it goes. */
-import { context, diag, metrics, propagation, trace } from '@opentelemetry/api'
-import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
-import { MeterProvider } from '@opentelemetry/sdk-metrics'
-import { TracerProvider } from '@opentelemetry/sdk-trace'
-import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
+/** The SDK plugin in an app: what it exports, and what is left when it goes. */
+import { afterEach, expect, test, vi } from 'vitest'
 import * as policy from '../src/index.ts'
 import * as nodeSdk from '../src/node-sdk.ts'
 import * as sc from '../src/semconv.ts'
-import { createApp, type App } from './support/app.ts'
-import { createOtlpReceiver, type OtlpReceiver } from './support/otlp.ts'
+import { createApp } from './support/app.ts'
+import { createOtlpReceiver } from './support/otlp.ts'
+import { BARRIERS, barriersIn, configOf, forgetProcess, slots, turn } from './support/sdk-plugin.ts'
 
 /** Awaited in the middle of each start. */
 const start = vi.hoisted(() => ({ held: undefined as Promise<void> | undefined }))
@@ -26,37 +23,13 @@ vi.mock('../src/node-sdk/exporters.ts', async (original) => {
 afterEach(() => {
   vi.unstubAllEnvs()
   start.held = undefined
-  delete (globalThis as Record<symbol, unknown>)[Symbol.for('dsh-checkpoint-otel.node-sdk.1')]
+  forgetProcess()
 })
-
-type Registry = Record<string, unknown> | undefined
-const slots = () => {
-  const registry = (globalThis as Record<symbol, unknown>)[Symbol.for('opentelemetry.js.api.1')] as Registry
-  return Object.keys(registry ?? {}).filter((key) => key !== 'version' && registry?.[key] !== undefined)
-}
-
-/** Metrics are exported at unload; the interval is out of the way. */
-const configOf = (receiver: OtlpReceiver, more: object = {}) => ({
-  endpoint: receiver.endpoint,
-  protocol: 'http/json',
-  metricsIntervalMs: 60_000,
-  ...more,
-})
-
-/** One turn without a tool call: step, request and turn barrier. */
-async function turn(app: App, id?: string): Promise<void> {
-  const { agent } = await app.createAgent(id)
-  await app.say(agent, 'hi')
-}
-
-const BARRIERS = ['checkpoint request', 'checkpoint step', 'checkpoint turn']
-const barriersIn = (receiver: OtlpReceiver) => receiver.spans.map(({ name }) => name).filter((name) => name.startsWith('checkpoint')).sort()
 
 test('exports spans and metrics when it is mounted before the policy', async () => {
   const receiver = await createOtlpReceiver()
   const app = await createApp({ plugins: [[nodeSdk, configOf(receiver)], [policy, { turnBoundary: true }]] })
   await turn(app)
-  await vi.waitFor(() => expect(app.barriers()).toHaveLength(3))
   await app.plugins[1]?.dispose()
   expect(barriersIn(receiver)).toEqual(BARRIERS)
   expect(receiver.total(sc.METRIC_BARRIER_DURATION)).toBe(3)
@@ -68,7 +41,6 @@ test('exports spans and metrics when it is mounted after the policy', async () =
   const app = await createApp()
   const sdk = await app.mount(nodeSdk, configOf(receiver))
   await turn(app)
-  await vi.waitFor(() => expect(app.barriers()).toHaveLength(3))
   await sdk.dispose()
   expect(barriersIn(receiver)).toEqual(BARRIERS)
   expect(receiver.total(sc.METRIC_BARRIER_DURATION)).toBe(3)
@@ -82,8 +54,7 @@ test('a reload under a running policy loses no barrier and counts none twice', a
   for (let round = 0; round < 5; round += 1) {
     const sdk = await app.mount(nodeSdk, configOf(receiver))
     await turn(app)
-    await vi.waitFor(() => expect(app.barriers()).toHaveLength(3 * (round + 1)))
-    await sdk.dispose()
+      await sdk.dispose()
     spans.push(barriersIn(receiver).length)
     counts.push(receiver.total(sc.METRIC_BARRIER_DURATION))
   }
@@ -102,7 +73,6 @@ test('a remount that does not wait for the unload exports as well', async () => 
   const second = await app.mount(nodeSdk, configOf(receiver))
   await unload
   await turn(app)
-  await vi.waitFor(() => expect(app.barriers()).toHaveLength(3))
   await second.dispose()
   expect(receiver.total(sc.METRIC_BARRIER_DURATION)).toBe(3)
   expect(app.logs.filter((line) => line.includes('already registered'))).toEqual([])
@@ -122,7 +92,7 @@ test('never takes the global logger provider', async () => {
   const receiver = await createOtlpReceiver()
   const app = await createApp()
   await app.mount(nodeSdk, configOf(receiver))
-  expect(slots().sort()).toEqual(['context', 'diag', 'metrics', 'propagation', 'trace'])
+  expect(slots()).toEqual(['context', 'diag', 'metrics', 'propagation', 'trace'])
   expect(process.env['OTEL_LOGS_EXPORTER']).toBeUndefined()
 })
 
@@ -185,73 +155,6 @@ test('the resource says dsh and an instance, and nothing about the process', asy
   expect(app.logs.join('\n')).toContain('OTEL_NODE_RESOURCE_DETECTORS=all is not used')
 })
 
-test('leaves traces to an SDK that has them, says so by name once, and does not end it', async () => {
-  const receiver = await createOtlpReceiver()
-  const ended: string[] = []
-  const provider = new TracerProvider({
-    spanProcessors: [{ onStart: () => {}, onEnd: ({ name }) => void ended.push(name), forceFlush: async () => {}, shutdown: async () => void ended.push('shutdown') }],
-  })
-  trace.setGlobalTracerProvider(provider)
-  const manager = new AsyncLocalStorageContextManager().enable()
-  context.setGlobalContextManager(manager)
-  onTestFinished(() => [trace, context, metrics].forEach((api) => api.disable()))
-  const app = await createApp()
-  for (let round = 0; round < 3; round += 1) await (await app.mount(nodeSdk, configOf(receiver))).dispose()
-  await turn(app)
-  expect(app.logs.filter((line) => line.includes('traces are already registered by TracerProvider'))).toHaveLength(1)
-  expect(slots().sort()).toEqual(['context', 'trace'])
-  expect(ended).toContain('checkpoint request')
-  expect(ended).not.toContain('shutdown')
-  expect(barriersIn(receiver)).toEqual([])
-})
-
-test('stays out altogether when another SDK has both signals', async () => {
-  const receiver = await createOtlpReceiver()
-  trace.setGlobalTracerProvider(new TracerProvider())
-  const meters = new MeterProvider()
-  metrics.setGlobalMeterProvider(meters)
-  onTestFinished(() => [trace, metrics].forEach((api) => api.disable()))
-  const app = await createApp()
-  const sdk = await app.mount(nodeSdk, configOf(receiver))
-  expect(slots().sort()).toEqual(['metrics', 'trace'])
-  await sdk.dispose()
-  expect(metrics.getMeterProvider()).toBe(meters)
-  expect(slots().sort()).toEqual(['metrics', 'trace'])
-  expect(receiver.requests).toEqual([])
-})
-
-test('a second mount makes room for the first', async () => {
-  const receiver = await createOtlpReceiver()
-  const app = await createApp()
-  const first = await app.mount(nodeSdk, configOf(receiver))
-  const meters = metrics.getMeterProvider()
-  const second = await app.mount({ ...nodeSdk }, configOf(receiver))
-  expect(app.logs.join('\n')).toContain('metrics are already registered by another mount of checkpoint-node-sdk')
-  await second.dispose()
-  expect(metrics.getMeterProvider()).toBe(meters)
-  await turn(app)
-  await vi.waitFor(() => expect(app.barriers()).toHaveLength(3))
-  await first.dispose()
-  expect(receiver.total(sc.METRIC_BARRIER_DURATION)).toBe(3)
-})
-
-test('keeps its hands off a diag logger and a propagator of the host', async () => {
-  const receiver = await createOtlpReceiver()
-  const lines: unknown[] = []
-  const logger = { error: (line: string) => lines.push(line), warn: () => {}, info: () => {}, debug: () => {}, verbose: () => {} }
-  diag.setLogger(logger)
-  const propagator = { inject() {}, extract: <T>(active: T) => active, fields: () => [] }
-  propagation.setGlobalPropagator(propagator)
-  onTestFinished(() => [diag, propagation].forEach((api) => api.disable()))
-  vi.stubEnv('OTEL_LOG_LEVEL', 'error')
-  const app = await createApp()
-  const sdk = await app.mount(nodeSdk, configOf(receiver))
-  diag.error('from the host')
-  await sdk.dispose()
-  expect(lines).toEqual(['from the host'])
-  expect(slots().sort()).toEqual(['diag', 'propagation'])
-})
-
 test('leaves nothing behind when it is unloaded while it starts, twenty times over', async () => {
   const receiver = await createOtlpReceiver()
   const app = await createApp()
@@ -268,7 +171,6 @@ test('leaves nothing behind when it is unloaded while it starts, twenty times ov
   start.held = undefined
   const sdk = await app.mount(nodeSdk, configOf(receiver))
   await turn(app)
-  await vi.waitFor(() => expect(app.barriers()).toHaveLength(3))
   await sdk.dispose()
   expect(receiver.total(sc.METRIC_BARRIER_DURATION)).toBe(3)
   expect(slots()).toEqual([])
@@ -284,23 +186,4 @@ test('a failed start is a line in the log and not the end of the boot', async ()
     'checkpoint-node-sdk did not start, the host goes on without it: no module for ***',
   ])
   expect(slots()).toEqual([])
-})
-
-test('a host on another copy of the API is told, and keeps its telemetry', async () => {
-  const REGISTRY = Symbol.for('opentelemetry.js.api.1')
-  const forget = () => void delete (globalThis as Record<symbol, unknown>)[REGISTRY]
-  // The earlier tests made it with the new copy.
-  forget()
-  onTestFinished(forget)
-  const old = await import('otel-api-1.9' as string)
-  const provider = { getTracer: () => ({}) }
-  old.trace.setGlobalTracerProvider(provider)
-  const app = await createApp({ plugins: [[policy], [nodeSdk], [{ ...nodeSdk }]] })
-  await turn(app)
-  expect(app.logs.filter((line) => line.startsWith('checkpoint-node-sdk'))).toEqual([
-    'checkpoint-node-sdk: this process uses @opentelemetry/api 1.9.1 and this package was given 1.10.0: ' +
-      'two copies do not share telemetry, so none is exported here; install one version',
-  ])
-  expect(old.trace.getTracerProvider().getDelegate()).toBe(provider)
-  expect(slots()).toEqual(['trace'])
 })

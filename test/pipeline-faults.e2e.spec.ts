@@ -1,7 +1,9 @@
 /** The pipeline when its parts come and go: a collector killed under load, agents that restart, agents that are quiet. */
+import { trace } from '@opentelemetry/api'
 import { expect, test, vi } from 'vitest'
 import * as policy from '../src/index.ts'
 import * as nodeSdk from '../src/node-sdk.ts'
+import * as sc from '../src/semconv.ts'
 import { createTool, ScriptedModel } from '../src/testing/harness.ts'
 import { createApp, storageError, summary, type App } from './support/app.ts'
 import { BUILT, startBackend, startCollector, startPrometheus, TAIL_SAMPLING } from './support/pipeline.ts'
@@ -12,7 +14,10 @@ const hasCollector = requirement('the collector of the pipeline tests (run test/
 const hasPrometheus = requirement('prometheus and promtool (apt-get install prometheus)', PROMETHEUS_INSTALLED)
 const WAIT = { timeout: 30_000, interval: 250 }
 
-/** An app whose every twentieth turn has a tool call whose flush fails. */
+/** Turns after which everything begins again. */
+const PERIOD = 20
+
+/** An app of which one turn in each period has a tool call whose flush fails. */
 async function createLoad() {
   const app = await createApp({
     model: new ScriptedModel(),
@@ -26,7 +31,7 @@ async function createLoad() {
     if (turns % 50 === 0) ({ agent } = await app.createAgent())
     if (agent === undefined) throw new Error('no agent')
     const isAtTool = () => app.ctx.checkpoints.open().some(({ boundary }) => boundary === 'tool')
-    app.flushes.on = turns % 20 === 11 ? () => isAtTool() && Promise.reject(storageError('EIO')) : undefined
+    app.flushes.on = turns % PERIOD === 11 ? () => isAtTool() && Promise.reject(storageError('EIO')) : undefined
     app.model.push([{ name: 'write' }])
     await app.say(agent, 'hi')
     turns += 1
@@ -35,10 +40,10 @@ async function createLoad() {
   const load = async (barriers: number, at: Readonly<Record<number, () => Promise<void>>> = {}) => {
     const from = app.barriers().length
     const events = Object.entries(at).map(([count, action]) => [Number(count), action] as const)
-    // In whole periods of twenty turns, so that any two loads are alike.
-    while (app.barriers().length - from < barriers || turns % 20 !== 0) {
+    while (app.barriers().length - from < barriers) {
+      // In whole periods, so that any two loads are alike.
+      for (let index = 0; index < PERIOD; index += 1) await turn()
       while (events.length > 0 && app.barriers().length - from >= (events[0]?.[0] ?? Infinity)) await events.shift()?.[1]()
-      await turn()
     }
     return app.barriers().slice(from)
   }
@@ -70,7 +75,7 @@ test.skipIf(!hasCollector)('10,000 barriers do not notice that the collector is 
   await sdk.dispose()
   const after = await load(5_000)
 
-  const period = summary(before.slice(0, 20 * 5))
+  const period = summary(before.slice(0, PERIOD * 5))
   expect(period.some((line) => line === 'tool:rejected:rejected')).toBe(true)
   const rejected = (barriers: typeof before) => barriers.filter(({ outcome }) => outcome === 'rejected').length / barriers.length
   expect(summary(under).slice(0, before.length)).toEqual(summary(before).slice(0, under.length))
@@ -116,7 +121,7 @@ test.skipIf(!hasCollector || !hasPrometheus)('counts stay right when agents rest
   expect(Number(resets[0]?.value?.[1])).toBe(0)
 })
 
-test.skipIf(!hasCollector)('tail sampling keeps the rejected turns and few of the others; metrics count them all', { timeout: 90_000 }, async () => {
+test.skipIf(!hasCollector)('tail sampling keeps the rejected and the recovered turns and few of the others; metrics count them all', { timeout: 90_000 }, async () => {
   const backend = await startBackend()
   const collector = await startCollector({
     files: [TAIL_SAMPLING],
@@ -130,14 +135,17 @@ test.skipIf(!hasCollector)('tail sampling keeps the rejected turns and few of th
   const { app, load } = await createLoad()
   const sdk = await app.mount(nodeSdk, { endpoint: collector.otlp, metricsIntervalMs: 500 })
   const barriers = await load(1_000)
-  await sdk.dispose()
   const tracesOf = (kept: typeof barriers) => new Set(kept.map(({ traceId }) => traceId ?? ''))
+  // What the policy says of a resumed session, here of a trace of its own.
+  const resumed = trace.getTracer('resumed').startSpan('agent turn', { attributes: { [sc.ATTR_RECOVERY]: sc.RECOVERIES[0] } })
+  resumed.end()
+  await sdk.dispose()
   const rejected = tracesOf(barriers.filter(({ outcome }) => outcome === 'rejected'))
   const slow = tracesOf(barriers.filter(({ durationMs }) => durationMs >= 500))
   expect(rejected.size).toBeGreaterThan(5)
   const kept = () => new Set([...backend.bodies.join('').matchAll(/"traceId":"(\w+)"/g)].map(([, id]) => id ?? ''))
   await vi.waitFor(() => {
-    for (const traceId of [...rejected, ...slow]) expect(kept()).toContain(traceId)
+    for (const traceId of [...rejected, ...slow, resumed.spanContext().traceId]) expect(kept()).toContain(traceId)
   }, WAIT)
   expect(kept().size).toBeLessThan(tracesOf(barriers).size / 2)
   await vi.waitFor(async () => {

@@ -1,6 +1,6 @@
 /** Configuration of the SDK plugin. A field that is left out is decided by the OTEL_* variables. */
 import z from '@deepseek-ai/schemastery'
-import { checked } from '../config.ts'
+import { checked, type Resolved } from '../config.ts'
 import { MAX_TIMER_MS } from '../strategy.ts'
 
 /** Plugin name, also the beginning of its messages. */
@@ -25,7 +25,7 @@ export interface Config {
   /** `OTEL_EXPORTER_OTLP_PROTOCOL`. */
   protocol?: Protocol
   /** Added to those of `OTEL_EXPORTER_OTLP_HEADERS`; over HTTP only. Never logged. */
-  headers: Record<string, string>
+  headers?: Record<string, string>
   /** `OTEL_METRIC_EXPORT_INTERVAL`, in milliseconds. */
   metricsIntervalMs?: number
   /** `OTEL_EXPORTER_OTLP_TIMEOUT`: one export with its retries, in milliseconds; for metrics at most half their interval. */
@@ -34,14 +34,17 @@ export interface Config {
    * Longest time that unloading waits for the last export, in milliseconds. A retry that the exporter had scheduled before
    * may keep an otherwise finished process for up to 5 s more.
    */
-  shutdownTimeoutMs: number
+  shutdownTimeoutMs?: number
 }
+
+/** {@link Config} with its defaults filled in; what has none is decided by the variables. */
+export type ResolvedConfig = Resolved<Config, 'signals' | 'serviceName' | 'endpoint' | 'protocol' | 'metricsIntervalMs' | 'exportTimeoutMs'>
 
 const MILLISECONDS = `a number of milliseconds from 1 to ${MAX_TIMER_MS}`
 const milliseconds = () => z.number().min(1).max(MAX_TIMER_MS)
 
 /** Schema of {@link Config}; the only place where defaults live. */
-export const Config: z<Config> = checked<Config>(
+export const Config: z<Config, ResolvedConfig> = checked<Config, ResolvedConfig>(
   PLUGIN,
   z.object({
     signals: z
@@ -56,7 +59,7 @@ export const Config: z<Config> = checked<Config>(
     metricsIntervalMs: milliseconds().description('Time between two exports of metrics. Empty: OTEL_METRIC_EXPORT_INTERVAL.'),
     exportTimeoutMs: milliseconds().description('Limit on one export. Empty: OTEL_EXPORTER_OTLP_TIMEOUT.'),
     shutdownTimeoutMs: milliseconds().default(3_000).description('Longest wait for the last export at unload.'),
-  }) as unknown as z<Config>,
+  }),
   {
     signals: 'a list of traces and metrics',
     serviceName: 'a text that is not empty',
@@ -73,8 +76,8 @@ export const Config: z<Config> = checked<Config>(
 hideSecrets(Config)
 
 /** A refused header or URL is not shown: it may be right but for one character. */
-function hideSecrets(schema: z<Config>): void {
-  const standard = (schema as unknown as { '~standard': { validate(input: unknown): { issues?: { message: string }[] } } })['~standard']
+function hideSecrets(schema: object): void {
+  const { '~standard': standard } = schema as { '~standard': { validate: (this: void, input: unknown) => { issues?: { message: string }[] } } }
   const { validate } = standard
   standard.validate = (input) => {
     const result = validate(input)

@@ -1,7 +1,7 @@
 /** What the SDK says about itself, in the host's log: rate-limited, short, and without secrets. */
 import { DiagLogLevel, type DiagLogger } from '@opentelemetry/api'
 import type { LimitedLog } from '../log.ts'
-import type { Config } from './config.ts'
+import type { ResolvedConfig } from './config.ts'
 import { readEnv } from './environment.ts'
 
 /** The part of a Cordis logger that is used. */
@@ -38,7 +38,7 @@ export function createDiagLogger(logger: SdkLogger, log: LimitedLog, redact: (te
 }
 
 /** Replaces every secret that configuration and variables hold: header values, and credentials and queries in URLs. */
-export function createRedactor(config: Config): (text: string) => string {
+export function createRedactor(config: ResolvedConfig): (text: string) => string {
   const secrets = new Set<string>()
   const add = (text: string) => {
     if (text.length >= MIN_SECRET) secrets.add(text)
@@ -93,8 +93,8 @@ function readable(text: string): string {
 
 /** Never `data`, the body of the answer: a server may echo what it got. */
 function summary(error: { name?: unknown; message?: unknown; code?: unknown }): string {
-  const message = String(error.message ?? '').split('\n', 1)[0]
-  return [error.name, message, error.code].filter((part) => part !== undefined && part !== '').map(String).join(': ')
+  const parts = [error.name, error.message, error.code].filter((part) => typeof part === 'string' || typeof part === 'number')
+  return parts.map((part) => String(part).split('\n', 1)[0]).filter(Boolean).join(': ')
 }
 
 function decoded(text: string): string {

@@ -1,5 +1,5 @@
 /** The OTEL_* variables that this plugin answers to; exporters and the SDK read the rest themselves. */
-import { PROTOCOLS, SIGNALS, type Config, type Protocol, type Signal } from './config.ts'
+import { PROTOCOLS, SIGNALS, type ResolvedConfig, type Protocol, type Signal } from './config.ts'
 
 /** Where one signal goes. Empty: nowhere. */
 export type Exporters = readonly ('otlp' | 'console')[]
@@ -26,7 +26,7 @@ export function readPositive(name: string): number | undefined {
 }
 
 /** Decide what to start; never throws. */
-export function planOf(config: Config): Plan {
+export function planOf(config: ResolvedConfig): Plan {
   const refusals = [...unsupported()]
   const exportersOf = (signal: Signal): Exporters => {
     const wanted = config.signals?.includes(signal)

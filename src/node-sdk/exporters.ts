@@ -4,7 +4,7 @@ import type { Agent as HttpAgent } from 'node:http'
 import type { AgentOptions, Agent as HttpsAgent } from 'node:https'
 import type { PushMetricExporter } from '@opentelemetry/sdk-metrics'
 import type { SpanExporter } from '@opentelemetry/sdk-trace'
-import type { Config, Protocol, Signal } from './config.ts'
+import type { ResolvedConfig, Protocol, Signal } from './config.ts'
 import { readEnv } from './environment.ts'
 
 /** Connections of one exporter; the SDK cannot cut an export short, closing its connections does. */
@@ -68,7 +68,7 @@ function closed(): Error {
 }
 
 /** OTLP exporter for spans. */
-export async function createSpanExporter(protocol: Protocol, config: Config, connections: Connections): Promise<SpanExporter> {
+export async function createSpanExporter(protocol: Protocol, config: ResolvedConfig, connections: Connections): Promise<SpanExporter> {
   const options = optionsOf('traces', protocol, config, connections)
   switch (protocol) {
     case 'http/protobuf':
@@ -81,8 +81,13 @@ export async function createSpanExporter(protocol: Protocol, config: Config, con
 }
 
 /** OTLP exporter for metrics. */
-export async function createMetricExporter(protocol: Protocol, config: Config, connections: Connections): Promise<PushMetricExporter> {
-  const options = optionsOf('metrics', protocol, config, connections)
+export async function createMetricExporter(
+  protocol: Protocol,
+  config: ResolvedConfig,
+  connections: Connections,
+  timeoutMillis: number,
+): Promise<PushMetricExporter> {
+  const options = { ...optionsOf('metrics', protocol, config, connections), timeoutMillis }
   switch (protocol) {
     case 'http/protobuf':
       return new (await import('@opentelemetry/exporter-metrics-otlp-proto')).OTLPMetricExporter(options)
@@ -94,7 +99,7 @@ export async function createMetricExporter(protocol: Protocol, config: Config, c
 }
 
 /** Fields that are absent are left to the exporter, which reads its variables. */
-function optionsOf(signal: Signal, protocol: Protocol, config: Config, connections: Connections): object {
+function optionsOf(signal: Signal, protocol: Protocol, config: ResolvedConfig, connections: Connections): object {
   const { endpoint, exportTimeoutMs, headers } = config
   const limit = exportTimeoutMs === undefined ? {} : { timeoutMillis: exportTimeoutMs }
   if (protocol === 'grpc') return endpoint === undefined ? limit : { ...limit, url: endpoint }

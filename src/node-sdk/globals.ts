@@ -29,7 +29,7 @@ export function isOwn(slot: Slot): boolean {
 /** Name of whoever holds a slot, for people. */
 export function ownerName(slot: Slot): string {
   if (isOwn(slot)) return `another mount of ${PLUGIN}`
-  const holder = holderOf(slot) as { getDelegate?: () => object } | undefined
+  const holder: { getDelegate?: () => object } | undefined = holderOf(slot)
   const provider = holder?.getDelegate?.() ?? holder
   return `${provider?.constructor?.name ?? 'an unknown provider'} of another SDK in this process`
 }

@@ -1,7 +1,7 @@
 /** One running NodeSDK: built from plan and configuration, stopped within a bound. */
 import { diag } from '@opentelemetry/api'
 import { ATTR_SERVICE_NAME } from '../semconv.ts'
-import type { Config } from './config.ts'
+import type { ResolvedConfig } from './config.ts'
 import { Connections, createMetricExporter, createSpanExporter } from './exporters.ts'
 import { readPositive, type Plan } from './environment.ts'
 import { holderOf, type Registration } from './globals.ts'
@@ -13,7 +13,7 @@ export interface RunningSdk {
 }
 
 /** Build and register an SDK. Throws what its parts throw; nothing is registered then. */
-export async function startSdk(plan: Plan, config: Config, registration: Registration): Promise<RunningSdk> {
+export async function startSdk(plan: Plan, config: ResolvedConfig, registration: Registration): Promise<RunningSdk> {
   const [{ NodeSDK }, { defaultResource, envDetector, resourceFromAttributes, serviceInstanceIdDetector }] = await Promise.all([
     import('@opentelemetry/sdk-node'),
     import('@opentelemetry/resources'),
@@ -43,7 +43,7 @@ export async function startSdk(plan: Plan, config: Config, registration: Registr
 /** Service name where neither configuration nor variables have one. */
 const DEFAULT_SERVICE = 'dsh'
 
-async function createSpanProcessors({ exporters, protocols }: Plan, config: Config, connections: Connections) {
+async function createSpanProcessors({ exporters, protocols }: Plan, config: ResolvedConfig, connections: Connections) {
   if (exporters.traces.length === 0) return []
   const { BatchSpanProcessor, ConsoleSpanExporter, SimpleSpanProcessor } = await import('@opentelemetry/sdk-trace')
   return Promise.all(
@@ -60,7 +60,7 @@ async function createSpanProcessors({ exporters, protocols }: Plan, config: Conf
   )
 }
 
-async function createMetricReaders({ exporters, protocols }: Plan, config: Config, connections: Connections) {
+async function createMetricReaders({ exporters, protocols }: Plan, config: ResolvedConfig, connections: Connections) {
   if (exporters.metrics.length === 0) return []
   const { ConsoleMetricExporter, PeriodicExportingMetricReader } = await import('@opentelemetry/sdk-metrics')
   const exportIntervalMillis = config.metricsIntervalMs ?? readPositive('OTEL_METRIC_EXPORT_INTERVAL') ?? 60_000
@@ -72,7 +72,7 @@ async function createMetricReaders({ exporters, protocols }: Plan, config: Confi
       const exporter =
         name === 'console'
           ? new ConsoleMetricExporter()
-          : await createMetricExporter(protocols.metrics, { ...config, exportTimeoutMs }, connections)
+          : await createMetricExporter(protocols.metrics, config, connections, exportTimeoutMs)
       return new PeriodicExportingMetricReader({ exporter, exportIntervalMillis, exportTimeoutMillis })
     }),
   )

@@ -13,7 +13,7 @@ import { createApp, storageError, tempFolder, type App } from './app.ts'
 export interface MixedApp {
   readonly app: App
   /** Turns until so many barriers settled, every outcome among them; idle and settled when it resolves. */
-  run(barriers: number): Promise<void>
+  readonly run: (barriers: number) => Promise<void>
 }
 
 const TIMEOUT_MS = 250

@@ -35,9 +35,9 @@ export interface Collector {
   readonly healthUrl: string
   /** Everything it wrote, over restarts. */
   readonly log: () => string
-  kill(): Promise<void>
+  readonly kill: () => Promise<void>
   /** Start it again on the same ports. */
-  start(): Promise<void>
+  readonly start: () => Promise<void>
 }
 
 /** Start the collector on the shipped files; `overrides` are single settings, `a::b: value`. It ends with the test. */

@@ -17,7 +17,7 @@ let flushMs = 0
 const control = {
   name: 'child-control',
   apply(ctx: Context) {
-    ctx.logger.exporter({ levels: { default: 3 }, export: ({ args }) => void console.log('log', ...args.map(String)) })
+    ctx.logger.exporter({ levels: { default: 3 }, export: ({ args }) => console.log('log', ...args.map(String)) })
     ctx.on('session/flush', () => new Promise<void>((resolve) => void setTimeout(resolve, flushMs)))
   },
 }
