@@ -4,6 +4,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.spec.ts'],
     pool: 'forks',
+    setupFiles: ['test/support/setup.ts'],
     testTimeout: 20_000,
     hookTimeout: 30_000,
     coverage: { include: ['src/**/*.ts'], exclude: ['src/cli/**'] },

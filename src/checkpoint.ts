@@ -25,7 +25,7 @@ import {
   DEFAULT_GROUP_DELAY_MS,
   defaultStrategy,
   FLUSH,
-  isDecision,
+  readDecision,
   type CheckpointStrategy,
   type Decision,
 } from './strategy.ts'
@@ -89,7 +89,9 @@ export class LiveBarrier {
     this.ready = new Promise((resolve) => {
       this.#resume = resolve
     })
-    this.signal?.addEventListener('abort', this)
+    // An abort that came while the strategy decided fires no listener any more.
+    if (this.signal?.aborted === true) this.wake('aborted')
+    else this.signal?.addEventListener('abort', this)
   }
 
   /** Abort of the guarded thing: the listener is the barrier itself, which saves a closure on each. */
@@ -109,6 +111,12 @@ export class LiveBarrier {
     for (const timer of this.#timers ?? []) clearTimeout(timer)
     this.#resume?.()
   }
+
+  /** The consumer left before the barrier was settled: whatever woke it, nothing is dispatched. */
+  cancel(): void {
+    this.wake('aborted')
+    this.wokenBy = 'aborted'
+  }
 }
 
 /** What the policy captured from the host, once. */
@@ -124,6 +132,8 @@ export interface Host {
 
 /** An event outside a turn is left to write-behind this long before it is flushed. */
 const IDLE_MS = 1_000
+/** A failed write of an idle session is tried again after twice the time of the last try, at most after this. */
+const MAX_RETRY_MS = 60_000
 
 /** All barriers of one mounted policy. */
 export class Checkpoint {
@@ -166,14 +176,16 @@ export class Checkpoint {
     let ledger = this.#ledgers.get(session)
     if (ledger === undefined) {
       ledger = new Ledger(session)
-      this.#ledgers.set(session, ledger)
+      // A late call of a session that has left the store gets books nobody keeps.
+      if (this.#host.isLive(session)) this.#ledgers.set(session, ledger)
     }
     return ledger
   }
 
   /** Follow a strategy, or the default again. Open barriers finish as they were decided. */
   follow(strategy: CheckpointStrategy | undefined): void {
-    this.#strategy = strategy ?? defaultStrategy
+    // Its name is read once: a strategy is known under one.
+    this.#strategy = strategy === undefined ? defaultStrategy : { name: strategy.name, decide: (barrier) => strategy.decide(barrier) }
     this.telemetry.strategyMounted(this.#strategy.name)
   }
 
@@ -181,8 +193,15 @@ export class Checkpoint {
    * Open a barrier and begin what its decision asks for, with no await in between.
    * @param signal - cancellation of the guarded thing; seen while a flush is pending.
    * @param parent - where the barrier belongs in the trace, captured at the host's hook.
+   * @param imposed - a decision of the policy itself, for which no strategy is asked.
    */
-  open(subject: BarrierSubject, ledger: Ledger, signal: AbortSignal | undefined, parent: ParentContext): LiveBarrier {
+  open(
+    subject: BarrierSubject,
+    ledger: Ledger,
+    signal: AbortSignal | undefined,
+    parent: ParentContext,
+    imposed?: Decision,
+  ): LiveBarrier {
     const barrier = new LiveBarrier(this.#nextId++, subject, ledger, signal, parent)
     this.#open.add(barrier)
     this.telemetry.opened(barrier)
@@ -192,7 +211,8 @@ export class Checkpoint {
       barrier.wake(this.#unloaded ? 'unloaded' : 'aborted')
       return barrier
     }
-    const decision = this.#decide(barrier)
+    const decision = imposed ?? this.#decide(barrier)
+    barrier.decision = decision
     switch (decision.kind) {
       case 'skip':
         break
@@ -202,6 +222,7 @@ export class Checkpoint {
       case 'flush':
         barrier.hold()
         this.#limit(barrier, decision.timeoutMs)
+        if (barrier.wokenBy !== undefined) break
         if (decision.group === true && subject.boundary === 'tool') this.#join(barrier, decision.delayMs)
         else if (decision.group === true || decision.delayMs === undefined || decision.delayMs === 0) this.#flush([barrier])
         else barrier.after(decision.delayMs, () => this.#flush([barrier]))
@@ -250,21 +271,19 @@ export class Checkpoint {
     }
   }
 
-  /** The consumer left before the wait was over. */
-  cancel(barrier: LiveBarrier): void {
-    barrier.wake('aborted')
-  }
-
-  /** A turn ended: start its last write and leave it to itself. */
-  turnEnded(ledger: Ledger): void {
+  /**
+   * A turn ended: start its last write and leave it to itself.
+   * @param imposed - the policy's own decision for a session that stays idle.
+   */
+  turnEnded(ledger: Ledger, imposed?: Decision): void {
     if (!this.#config.turnBoundary || this.#unloaded || !this.#host.isLive(ledger.session)) return
     const { session } = ledger
-    const barrier = this.open(subjectOf('turn', ledger), ledger, undefined, this.telemetry.parent(ledger))
+    const barrier = this.open(subjectOf('turn', ledger), ledger, undefined, this.telemetry.parent(ledger), imposed)
     this.settle(barrier)
-    ledger.idleSeq = session.seq
-    // What this flush itself makes others append is not flushed again, or two plugins could keep a disk busy for ever.
     barrier.flush?.whenEnded(() => {
+      // What this flush itself made others append is not flushed again, or two plugins could keep a disk busy for ever.
       ledger.idleSeq = session.seq
+      ledger.retryAt = performance.now() + Math.min(MAX_RETRY_MS, IDLE_MS * 2 ** ledger.consecutiveFailures)
     })
   }
 
@@ -299,9 +318,7 @@ export class Checkpoint {
       this.#log.warn('overdue', () => `${describe(barrier)} is open for ${((now - barrier.openedAt) / 1_000).toFixed(1)} s`)
     }
     for (const ledger of this.#ledgers.values()) {
-      const { unflushedSince } = ledger
-      if (ledger.turnOpen !== false || ledger.flushing || unflushedSince === undefined) continue
-      if (now - unflushedSince >= IDLE_MS && ledger.idleSeq !== ledger.session.seq) this.turnEnded(ledger)
+      if (isIdle(ledger) && now >= dueAt(ledger)) this.turnEnded(ledger, START)
     }
   }
 
@@ -323,9 +340,9 @@ export class Checkpoint {
     let decision: Decision = FLUSH
     if (strategy !== defaultStrategy) {
       try {
-        const answer: unknown = strategy.decide(Object.freeze(subject))
-        if (isDecision(answer)) decision = answer
-        else barrier.overruled = 'invalid'
+        const answer = readDecision(strategy.decide(Object.freeze(subject)))
+        if (answer === undefined) barrier.overruled = 'invalid'
+        else decision = answer
       } catch (error) {
         barrier.overruled = 'threw'
         this.#log.warn('strategy threw', () => `strategy "${strategy.name}" threw, flushing instead: ${String(error)}`)
@@ -345,7 +362,7 @@ export class Checkpoint {
     }
     // The agent never waits at the end of a turn, whoever decides.
     if (subject.boundary === 'turn' && decision.kind === 'flush') decision = START
-    return (barrier.decision = decision)
+    return decision
   }
 
   /** @param anew - whether the barriers were part of a flush before. */
@@ -376,12 +393,19 @@ export class Checkpoint {
   #join(barrier: LiveBarrier, delayMs = DEFAULT_GROUP_DELAY_MS): void {
     const { ledger } = barrier
     const callId = barrier.subject.callId ?? ''
-    this.#host.watchToolPolicy()
-    if (ledger.batch?.covers(callId) !== true) {
-      const callIds = siblingsOf(ledger.message, callId, ledger.agent, this.#host.isParallel)
-      ledger.batch = new ToolBatch(callIds, callId, this.#host.maxParallel(), (barriers) => this.#flush(barriers))
+    try {
+      this.#host.watchToolPolicy()
+      if (ledger.batch?.covers(callId) !== true) {
+        const callIds = siblingsOf(ledger.message, callId, ledger.agent, this.#host.isParallel)
+        // A call alone has nobody to wait for, and others may be gathering.
+        if (callIds.length === 1) return this.#flush([barrier])
+        ledger.batch = new ToolBatch(callIds, callId, this.#host.maxParallel(), (barriers) => this.#flush(barriers))
+      }
+      ledger.batch.join(barrier, callId, delayMs)
+    } catch (error) {
+      this.#log.warn('group', () => `cannot group the calls of a step, flushing each: ${String(error)}`)
+      this.#flush([barrier])
     }
-    ledger.batch.join(barrier, callId, delayMs)
   }
 
   #reject(barrier: LiveBarrier, errorType: string, error: unknown): never {
@@ -443,6 +467,17 @@ export class Checkpoint {
     }
     return { active, oldestAgeMs, unflushedOldestAgeMs, consecutiveFailures, strategy: this.#strategy.name }
   }
+}
+
+/** Whether a session between turns has something to write that nobody is writing. */
+function isIdle(ledger: Ledger): boolean {
+  return ledger.turnOpen === false && !ledger.flushing && ledger.unflushedSince !== undefined
+}
+
+/** When an idle session is written, monotonic clock: a failed write comes again, what was tried in vain does not. */
+function dueAt(ledger: Ledger): number {
+  if (ledger.consecutiveFailures > 0) return ledger.retryAt
+  return ledger.idleSeq === ledger.session.seq ? Infinity : (ledger.unflushedSince ?? Infinity) + IDLE_MS
 }
 
 const START: Decision = Object.freeze({ kind: 'start' })

@@ -63,10 +63,14 @@ export class Observers {
     for (const { call } of this.#observers) {
       try {
         const returned = call(record)
-        if (returned instanceof Promise) returned.catch((error: unknown) => this.#failed(call, error))
+        if (isThenable(returned)) returned.then(undefined, (error: unknown) => this.#failed(call, error))
       } catch (error) {
         this.#failed(call, error)
       }
     }
   }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 }

@@ -87,6 +87,7 @@ export function apply(ctx: Context, config?: Config): void {
 
   ctx.on('session/event', (session, event) => follow(checkpoint, checkpoint.ledger(session), event))
   ctx.on('session/created', (session) => {
+    checkpoint.ledger(session).turnOpen = false
     try {
       checkpoint.recovered(recoveredCalls(session))
     } catch (error) {
@@ -110,6 +111,7 @@ export function apply(ctx: Context, config?: Config): void {
 
   noticeStockPolicy(ctx, logger)
   ctx.effect(() => {
+    telemetry.mount()
     const timer = setInterval(() => checkpoint.tick(), HOUSEKEEPING_MS)
     timer.unref()
     return () => {
@@ -143,12 +145,8 @@ function gateRequest(
     },
     settle,
     cancel() {
-      barrier?.wake('aborted')
-      try {
-        settle()
-      } catch {
-        // The flush was rejected in the tick in which the consumer left: it is recorded, and nobody waits for it.
-      }
+      barrier?.cancel()
+      settle()
     },
     release: next,
     run: (call) => telemetry.run(parent, call),

@@ -82,7 +82,12 @@ export class Ledger {
   earlyError: unknown = NO_ERROR
   /** `seq` when an idle flush last ended: the same events are not tried twice. */
   idleSeq = -1
+  /** When a failed write of an idle session is tried again, monotonic clock. */
+  retryAt = 0
   #durableSeq = 0
+  /** The latest-begun flush that was good. */
+  #lastGood: Flush | undefined
+  readonly #seedSeq: number
   #claimedSeq: number
   #unflushedSince: number | undefined
   readonly #inFlight: Flush[] = []
@@ -94,6 +99,7 @@ export class Ledger {
     this.agentPreset = agentPreset
     this.delegationDepth = delegationDepth
     // A seed was stored by somebody else or will be by the first flush: it is not news to count.
+    this.#seedSeq = session.seq
     this.#claimedSeq = session.seq
   }
 
@@ -142,14 +148,18 @@ export class Ledger {
     switch (outcome) {
       case 'durable':
         this.consecutiveFailures = 0
+        if (this.#lastGood === undefined || flush.startedAt > this.#lastGood.startedAt) this.#lastGood = flush
+        this.#claimedSeq = Math.max(this.#claimedSeq, flush.seq)
         if (flush.seq >= this.#durableSeq) {
           this.#durableSeq = flush.seq
           this.#unflushedSince = flush.firstAfterAt
         }
         break
       case 'rejected':
+        // One that began later was good meanwhile: nothing is missing, and the disk is well.
+        if (this.#lastGood !== undefined && flush.startedAt < this.#lastGood.startedAt) break
         this.consecutiveFailures += 1
-        this.#claimedSeq = this.#durableSeq
+        this.#claimedSeq = Math.max(this.#durableSeq, this.#seedSeq)
         break
       case 'unconfirmed':
         break

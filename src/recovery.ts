@@ -2,10 +2,10 @@
 import type { Session, SessionEvent } from '@deepseek-ai/dsh-session'
 import type { RecoveredCall, Recovery } from './barrier.ts'
 
-const RECOVERY_OF: Readonly<Record<string, Recovery>> = {
-  TOOL_OUTCOME_UNKNOWN: 'unknown',
-  TOOL_NOT_STARTED: 'not_started',
-}
+const RECOVERY_OF: ReadonlyMap<string, Recovery> = new Map([
+  ['TOOL_OUTCOME_UNKNOWN', 'unknown'],
+  ['TOOL_NOT_STARTED', 'not_started'],
+])
 
 /**
  * The calls that this resume, and no earlier one, found without a result.
@@ -16,7 +16,8 @@ const RECOVERY_OF: Readonly<Record<string, Recovery>> = {
  */
 export function recoveredCalls(session: Session): readonly RecoveredCall[] {
   const seedLength = session.firstLiveSeq ?? session.seq
-  if (seedLength === 0) return []
+  // A fork is seeded with history that belongs to its parent, where it was counted.
+  if (seedLength <= (session.header.seedLength ?? 0)) return []
   // Newer hosts have snapshotEvents() in place of events.
   const host = session as { snapshotEvents?: () => readonly SessionEvent[]; events: readonly SessionEvent[] }
   const seed = (host.snapshotEvents?.() ?? host.events).slice(0, seedLength)
@@ -27,7 +28,7 @@ export function recoveredCalls(session: Session): readonly RecoveredCall[] {
     const event = seed[index]
     if (event?.type === 'turn/start') break
     if (event?.type !== 'tool/result') continue
-    const recovery = RECOVERY_OF[event.data.error?.code ?? '']
+    const recovery = RECOVERY_OF.get(event.data.error?.code ?? '')
     if (recovery === undefined) continue
     const { turn, step, message } = event.data
     calls.unshift({ kind: 'recovered', recovery, sessionId: session.id, callId: message.source.callId, turn, step })

@@ -49,25 +49,26 @@ export const FLUSH: Decision = Object.freeze({ kind: 'flush' })
 export const defaultStrategy: CheckpointStrategy = Object.freeze({ name: 'default', decide: () => FLUSH })
 
 /**
- * Whether a strategy's answer is a decision.
+ * Read a strategy's answer, each field once, into an object of our own: the strategy may go on changing its own.
  * @param value - whatever `decide` returned.
+ * @returns the decision, or undefined where it is none.
  */
-export function isDecision(value: unknown): value is Decision {
-  if (typeof value !== 'object' || value === null) return false
+export function readDecision(value: unknown): Decision | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
   const { kind, group, delayMs, timeoutMs, reason } = value as Record<string, unknown>
   switch (kind) {
     case 'flush':
-      return (
-        (group === undefined || typeof group === 'boolean') &&
+      return (group === undefined || typeof group === 'boolean') &&
         (delayMs === undefined || isWithin(delayMs, 0, MAX_DELAY_MS)) &&
         (timeoutMs === undefined || isWithin(timeoutMs, 1, MAX_TIMER_MS))
-      )
+        ? { kind, group, delayMs, timeoutMs }
+        : undefined
     case 'start':
-      return true
+      return { kind }
     case 'skip':
-      return typeof reason === 'string' && reason !== ''
+      return typeof reason === 'string' && reason !== '' ? { kind, reason } : undefined
     default:
-      return false
+      return undefined
   }
 }
 
@@ -77,10 +78,15 @@ export function isDecision(value: unknown): value is Decision {
  */
 export function isStrategy(value: unknown): value is CheckpointStrategy {
   if (typeof value !== 'object' || value === null) return false
-  const { name, decide } = value as Record<string, unknown>
-  return typeof name === 'string' && name !== '' && typeof decide === 'function'
+  try {
+    const { name, decide } = value as Record<string, unknown>
+    return typeof name === 'string' && name !== '' && typeof decide === 'function'
+  } catch {
+    // A getter that throws: whatever this is, it cannot be asked.
+    return false
+  }
 }
 
-function isWithin(value: unknown, low: number, high: number): boolean {
+function isWithin(value: unknown, low: number, high: number): value is number {
   return typeof value === 'number' && value >= low && value <= high
 }

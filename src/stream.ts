@@ -44,7 +44,11 @@ export class GatedStream<T> implements AsyncIterableIterator<T, unknown, undefin
   return(value?: unknown): Promise<IteratorResult<T, unknown>> {
     const inner = this.#inner
     const left: IteratorResult<T, unknown> = { done: true, value }
-    if (inner !== undefined) return this.#gate.run(() => inner.return?.(value) ?? Promise.resolve(left))
+    if (inner !== undefined) {
+      this.#inner = undefined
+      this.#ended = true
+      return this.#gate.run(() => inner.return?.(value) ?? Promise.resolve(left))
+    }
     if (this.#opened !== undefined && !this.#ended) this.#gate.cancel()
     this.#ended = true
     return Promise.resolve(left)

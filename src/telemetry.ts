@@ -4,7 +4,7 @@
  * Meters are not proxied by the API: an instrument made before an SDK registers stays a no-op for ever, so instruments
  * and tracer are made again whenever the global provider is another one.
  */
-import { context, metrics, SpanStatusCode, trace } from '@opentelemetry/api'
+import { context, metrics, SpanStatusCode, trace, TraceFlags } from '@opentelemetry/api'
 import type { Attributes, Context, Counter, Histogram, Meter, MeterProvider, Span, Tracer, TracerProvider } from '@opentelemetry/api'
 import type { Boundary, Recovery, RecoveredCall } from './barrier.ts'
 import type { LiveBarrier } from './checkpoint.ts'
@@ -28,11 +28,11 @@ export interface TurnTrace {
 
 export type { Span }
 
-/** Ids of a span for records and exemplars; nothing where no SDK makes spans. */
+/** Ids of a span for records and exemplars; nothing where no SDK makes spans, or where this one is sampled out. */
 export function idsOf(span: Span): { readonly traceId: string; readonly spanId: string } | undefined {
   try {
     const ids = span.spanContext()
-    return trace.isSpanContextValid(ids) ? ids : undefined
+    return (ids.traceFlags & TraceFlags.SAMPLED) !== 0 && trace.isSpanContextValid(ids) ? ids : undefined
   } catch {
     // A broken span was reported when it was made; a record without ids is still a record.
     return undefined
@@ -55,7 +55,11 @@ export class Telemetry {
   constructor(policy: Checkpoints, log: LimitedLog) {
     this.#policy = policy
     this.#log = log
-    mounted.add(policy)
+  }
+
+  /** Count the policy among those mounted, until {@link unload}. */
+  mount(): void {
+    mounted.add(this.#policy)
   }
 
   /** Make tracer and instruments again if an SDK was registered or replaced. */
@@ -80,21 +84,25 @@ export class Telemetry {
 
   /** Run what a barrier released with the barrier's parent active; exactly once, whatever the context manager does. */
   run<R>(parent: ParentContext, call: () => R): R {
-    let called = false
-    try {
-      if (parent === FALLBACK_CONTEXT || context.active() === parent) {
-        called = true
-        return call()
+    if (this.#isActive(parent)) return call()
+    let result: { readonly value: R } | { readonly error: unknown } | undefined
+    const once = (): void => {
+      if (result !== undefined) return
+      try {
+        result = { value: call() }
+      } catch (error) {
+        result = { error }
       }
-      return context.with(parent, () => {
-        called = true
-        return call()
-      })
-    } catch (error) {
-      if (called) throw error
-      this.#failed(error)
-      return call()
     }
+    try {
+      context.with(parent, once)
+    } catch (error) {
+      this.#failed(error)
+    }
+    once()
+    const settled = result as { readonly value: R } | { readonly error: unknown } | undefined
+    if (settled !== undefined && 'value' in settled) return settled.value
+    throw settled?.error
   }
 
   turnStarted(ledger: Ledger): void {
@@ -232,6 +240,16 @@ export class Telemetry {
       this.#meterProvider = meterProvider
       this.#instruments = instrumentsOf(meterProvider, this.#policy.durationBucketsSeconds)
       for (const name of this.#strategies) this.#instruments.zeroStrategy(name)
+    }
+  }
+
+  /** Whether a call needs no context of its own; true where the API itself fails. */
+  #isActive(parent: ParentContext): boolean {
+    try {
+      return parent === FALLBACK_CONTEXT || context.active() === parent
+    } catch (error) {
+      this.#failed(error)
+      return true
     }
   }
 

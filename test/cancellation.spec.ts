@@ -104,6 +104,21 @@ test('return() while the barrier is pending is answered at once and settles it a
   expect(hung.ran).toEqual([])
 })
 
+test('a consumer that leaves in the tick after the flush ended is an abort, for its adapter never ran', async () => {
+  for (let depth = 0; depth < 12; depth += 1) {
+    const { app, agent, gate, ...hung } = await createHung(1, ['never'])
+    const iterator = app.ctx.llm.stream({ provider: 'scripted', model: 'm', messages: [], sessionId: agent.session.id })[Symbol.asyncIterator]()
+    const pull = iterator.next()
+    await hung.hung()
+    gate.resolve()
+    for (let tick = 0; tick < depth; tick += 1) await undefined
+    void iterator.return?.()
+    await pull
+    await vi.waitFor(() => expect(app.barriers()).toHaveLength(1))
+    expect([depth, app.barriers()[0]?.outcome]).toEqual([depth, hung.ran.length === 0 ? 'aborted' : 'dispatched'])
+  }
+})
+
 test('pulls made while the barrier is pending get the chunks in order', async () => {
   const { app, agent, gate, ...hung } = await createHung(1, ['hello'])
   const request = { provider: 'scripted', model: 'm', messages: [], sessionId: agent.session.id }

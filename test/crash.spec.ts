@@ -92,3 +92,13 @@ test('killed inside a random body of eight parallel calls: every body found its 
   expect(recovered.filter((call) => call.recovery === 'unknown')).toHaveLength(started.length)
   expect(codes).toHaveLength(8)
 })
+
+test('a fork of a session whose calls were recovered does not count them again', async () => {
+  const root = tempFolder()
+  await killAt(root, 'tool')
+  const app = await createApp({ root })
+  const { agent } = await app.resumeAgent('victim')
+  const end = agent.session.events.findLast((event) => event.type === 'turn/end')
+  app.ctx.sessions.fork(agent.session, end?.seq, 'fork' as never)
+  expect(app.records.filter((record) => record.kind === 'recovered').map((record) => record.sessionId)).toEqual(['victim', 'victim'])
+})

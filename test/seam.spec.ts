@@ -229,3 +229,55 @@ test('observers are contained, named once, and removed by their disposer; record
   expect(app.logs.filter((line) => /observer throwing failed/.test(line))).toHaveLength(1)
   expect(() => checkpoints.observe(undefined as never)).toThrow('observer must be a function')
 })
+
+test('a strategy whose fields throw, or that changes its answer afterwards, changes nothing that was decided', async () => {
+  const { app, ran, call } = await createCalls()
+  const answer: { kind: string; reason?: string } = { kind: 'flush' }
+  await app.mount(strategy('sly', () => answer))
+  const gate = Promise.withResolvers<void>()
+  app.flushes.on = () => gate.promise
+  const pending = call()
+  await vi.waitFor(() => expect(app.flushes.count).toBe(1))
+  Object.assign(answer, { kind: 'skip', reason: 'changed' })
+  gate.resolve()
+  await pending
+  expect(last(app)).toMatchObject({ decision: 'flush', unguarded: false })
+
+  const hostile = await createCalls()
+  const trap = () => {
+    throw new Error('trap')
+  }
+  await hostile.app.mount(strategy('trap', () => Object.defineProperty({}, 'kind', { get: trap })))
+  await hostile.call()
+  expect(last(hostile.app)).toMatchObject({ decision: 'flush', overruled: 'threw', flushOutcome: 'durable' })
+  expect([ran, hostile.ran]).toEqual([['call-1'], ['call-1']])
+})
+
+test('an abort inside decide is seen although its event has passed', async () => {
+  const { app, call } = await createCalls()
+  const controller = new AbortController()
+  await app.mount(strategy('aborting', () => (controller.abort(), { kind: 'flush' })))
+  app.flushes.on = () => new Promise(() => {})
+  await expect(call(controller.signal)).resolves.toMatchObject({ error: { info: { code: 'ABORTED_BEFORE_DISPATCH' } } })
+  expect(summary(app.barriers())).toEqual(['tool:aborted:none'])
+  expect(app.flushes.count).toBe(0)
+})
+
+test('a call that is nobody\'s sibling does not wait, and does not disturb calls that gather', async () => {
+  const { app, agent, call } = await createCalls()
+  await app.mount(strategy('grouping', () => ({ kind: 'flush', group: true, delayMs: 1_000 })))
+  const startedAt = performance.now()
+  await call()
+  expect(performance.now() - startedAt).toBeLessThan(500)
+  expect(agent.status).toBe('idle')
+})
+
+test('a call of a session that has left the store keeps no books', async () => {
+  const app = await createApp({ config: { turnBoundary: false }, tools: [createTool('write', () => 'ok')] })
+  const handle = await app.createAgent()
+  await handle.dispose()
+  const call = { callId: 'late' as never, name: 'write', arguments: {}, agent: handle.agent, signal: new AbortController().signal }
+  await expect(app.ctx.tools.execute(call)).resolves.toMatchObject({ isError: true })
+  expect(app.barriers().at(-1)).toMatchObject({ outcome: 'rejected' })
+  expect(app.ctx.checkpoints.state().consecutiveFailures).toBe(0)
+})

@@ -1,5 +1,5 @@
-import { context, metrics, trace, type MeterProvider, type TracerProvider } from '@opentelemetry/api'
-import type { ReadableSpan } from '@opentelemetry/sdk-trace'
+import { context, metrics, trace, type Context, type ContextManager, type MeterProvider, type TracerProvider } from '@opentelemetry/api'
+import { TracerProvider as SdkTracerProvider, type ReadableSpan } from '@opentelemetry/sdk-trace'
 import { expect, test, vi } from 'vitest'
 import * as policy from '../src/index.ts'
 import * as sc from '../src/semconv.ts'
@@ -289,21 +289,15 @@ test('second-based buckets keep 0.8 ms, 4 ms, 30 ms, 0.7 s and 12 s apart, and a
 test('strategy names beyond the limit fold into _OTHER', async () => {
   const sdk = registerSdk()
   const { app, call } = await createCalls()
-  let name = ''
-  const strategy = {
-    get name() {
-      return name
-    },
-    decide: () => ({ kind: 'flush' as const }),
-  }
-  name = 's'
-  await app.mount({ name: 'many', apply: (ctx: App['ctx']) => void ctx.provide('checkpointStrategy', strategy) })
   for (let index = 0; index < 40; index += 1) {
-    name = `s${index}`
+    const strategy = { name: `s${index}`, decide: () => ({ kind: 'flush' as const }) }
+    const fiber = await app.mount({ name: 'many', apply: (ctx: App['ctx']) => void ctx.provide('checkpointStrategy', strategy) })
     await call()
+    await fiber.dispose()
   }
   const strategies = (await sdk.points(sc.METRIC_BARRIER_DURATION)).map(([attributes]) => attributes[sc.ATTR_STRATEGY])
-  expect(strategies).toHaveLength(sc.MAX_STRATEGY_NAMES - 2 + 1)
+  // The default is one of the names.
+  expect(strategies).toHaveLength(sc.MAX_STRATEGY_NAMES - 1 + 1)
   expect(strategies).toContain(sc.OTHER)
 })
 
@@ -340,19 +334,39 @@ const BROKEN: readonly [string, () => void][] = [
       metrics.setGlobalMeterProvider({ getMeter: () => meter } as unknown as MeterProvider)
     },
   ],
+  ['context manager that calls twice', () => context.setGlobalContextManager(manager((fn) => (fn(), fn())))],
+  ['context manager that never calls', () => context.setGlobalContextManager(manager(() => undefined))],
+  [
+    'context manager that throws afterwards',
+    () =>
+      context.setGlobalContextManager(
+        manager((fn) => {
+          fn()
+          fail()
+        }),
+      ),
+  ],
   [
     'context manager',
     () => context.setGlobalContextManager({ active: fail, with: fail, bind: fail, enable: () => undefined as never, disable: () => undefined as never }),
   ],
 ]
+/** A context manager that is right except in how it runs a function. */
+function manager(run: (fn: () => unknown) => unknown): ContextManager {
+  const other = { getValue: () => undefined, setValue: () => other, deleteValue: () => other } as Context
+  const broken = { active: () => other, with: (_context: Context, fn: () => unknown) => run(fn), bind: fail, enable: () => broken, disable: () => broken }
+  return broken as unknown as ContextManager
+}
 function fail(): never {
   throw new Error('telemetry is broken')
 }
 
 for (const [what, breakIt] of BROKEN) {
-  test(`a throwing ${what} changes nothing for the agent`, async () => {
+  test(`a broken ${what} changes nothing for the agent`, async () => {
     const run = async (broken: boolean) => {
       if (broken) breakIt()
+      // A tracer whose spans are valid, so that there is a context to run in.
+      if (broken && what.startsWith('context manager')) trace.setGlobalTracerProvider(new SdkTracerProvider())
       const app = await createApp({ model: new ScriptedModel([[{ name: 'write' }]]), config: { turnBoundary: false }, tools: [createTool('write', () => 'ok')] })
       app.flushes.on = () => (app.flushes.count === 5 ? Promise.reject(storageError('EIO')) : undefined)
       const { agent } = await app.createAgent()

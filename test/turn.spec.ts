@@ -104,3 +104,24 @@ test('a backend that rejects the third of ten flushes refuses one barrier and no
   expect(failures).toEqual([0, 0, 1, 0, 0, 0, 0, 0, 0, 0])
   expect(app.barriers().map((barrier) => barrier.outcome)).toEqual(['dispatched', 'dispatched', 'rejected', ...Array(7).fill('dispatched')])
 })
+
+test('a failed write of an idle session comes again by itself until the disk is back, and then no more', async () => {
+  const app = await createApp({ ...NO_WRITE_BEHIND, model: new ScriptedModel(['hello']) })
+  app.flushes.on = () => (app.flushes.count === 3 || app.flushes.count === 4 ? Promise.reject(storageError('ENOSPC')) : undefined)
+  const { agent } = await app.createAgent()
+  await app.say(agent, 'hi')
+  const turns = () => app.barriers().filter((barrier) => barrier.boundary === 'turn').map((barrier) => barrier.flushOutcome)
+  await vi.waitFor(() => expect(turns()).toEqual(['rejected', 'rejected', 'durable']), { timeout: 12_000, interval: 200 })
+  expect(app.ctx.checkpoints.state()).toMatchObject({ consecutiveFailures: 0, unflushedOldestAgeMs: 0 })
+  await new Promise((resolve) => setTimeout(resolve, 1_500))
+  expect(turns()).toHaveLength(3)
+}, 20_000)
+
+test('a session that never had a turn is written once too', async () => {
+  const app = await createApp(NO_WRITE_BEHIND)
+  const { agent } = await app.createAgent()
+  agent.session.append('session/title' as 'turn/start', { title: 't', messageSeqs: [], source: { kind: 'fallback' } } as never)
+  await vi.waitFor(() => expect(summary(app.barriers())).toEqual(['turn:dispatched:durable']), { timeout: 5_000 })
+  expect(app.barriers()).toMatchObject([{ events: 1 }])
+  expect(app.ctx.checkpoints.state().unflushedOldestAgeMs).toBe(0)
+})

@@ -2,7 +2,9 @@ import JsonlSessionPersistence from '@deepseek-ai/dsh-session-persistence-jsonl'
 import { expect, test, vi } from 'vitest'
 import * as policy from '../src/index.ts'
 import { createTool, ScriptedModel } from '../src/testing/harness.ts'
+import { METRIC_POLICY_ACTIVE } from '../src/semconv.ts'
 import { createApp, summary } from './support/app.ts'
+import { registerSdk } from './support/sdk.ts'
 
 const REQUEST = { provider: 'scripted', model: 'm', messages: [] }
 
@@ -98,4 +100,11 @@ test('the stock policy beside ours is noticed and said once, whichever came firs
   }
   const alone = await createApp()
   expect(alone.logs.join('\n')).not.toContain('another checkpoint policy')
+})
+
+test('a second copy of the policy that cannot load leaves no trace in the gauges', async () => {
+  const sdk = registerSdk()
+  const app = await createApp()
+  await expect(app.mount({ ...policy })).rejects.toThrow(/checkpoints/)
+  expect(await sdk.points(METRIC_POLICY_ACTIVE)).toEqual([[{}, 1]])
 })

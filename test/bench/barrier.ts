@@ -18,6 +18,7 @@ import { AggregationTemporality, InMemoryMetricExporter, MeterProvider, Periodic
 import { BatchSpanProcessor, TracerProvider, type SpanExporter } from '@opentelemetry/sdk-trace'
 import Table from 'cli-table3'
 import * as policy from '../../src/index.ts'
+import * as prometheus from '../../src/prometheus.ts'
 import { createHarness, ScriptedModel, textChunks } from '../../src/testing/harness.ts'
 
 const { values } = parseArgs({
@@ -55,7 +56,12 @@ const observers = {
   },
 }
 
-async function createVariant(name: string, sdk: Variant['sdk'], plugins: readonly object[]): Promise<Variant> {
+async function createVariant(
+  name: string,
+  sdk: Variant['sdk'],
+  plugins: readonly object[],
+  configured?: readonly [plugin: object, config: unknown],
+): Promise<Variant> {
   const ctx = new Context()
   for (const plugin of [SystemPrompt, LlmRuntime, SessionStore]) await mount(plugin)
   await mount(ToolRuntime, {})
@@ -63,6 +69,7 @@ async function createVariant(name: string, sdk: Variant['sdk'], plugins: readonl
   await mount({ name: 'instant-backend', apply: (scope: Context) => scope.provide('sessionPersistence', {}) })
   ctx.on('session/flush', () => Promise.resolve())
   for (const plugin of plugins) await mount(plugin)
+  if (configured !== undefined) await mount(...configured)
   ctx.llm.registerAdapter(['scripted'], new ScriptedModel())
   const session: Session = ctx.sessions.create(SessionId(`bench-${name}`))
   const agent = { id: session.id, session } as never
@@ -127,6 +134,8 @@ const variants = [
   await createVariant('ours, strategy and two observers', 'none', [policy, strategy, observers]),
   await createVariant('ours, SDK spans and metrics', 'full', [policy]),
   await createVariant('ours, SDK, strategy, two observers', 'full', [policy, strategy, observers]),
+  await createVariant('ours, /metrics', 'none', [policy], [prometheus, { port: 0 }]),
+  await createVariant('ours, SDK and /metrics', 'full', [policy], [prometheus, { port: 0 }]),
 ]
 const BOUNDARIES = ['request', 'tool', 'step'] as const
 const microseconds = new Map<string, number[]>()

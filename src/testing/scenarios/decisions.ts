@@ -1,7 +1,7 @@
 /** Asks the strategy itself, without a host around it: what it answers, how fast, and whether it throws. */
 import type { Barrier } from '../../barrier.ts'
 import { BOUNDARIES } from '../../semconv.ts'
-import { isDecision, MAX_DELAY_MS, MAX_TIMER_MS, type CheckpointStrategy } from '../../strategy.ts'
+import { MAX_DELAY_MS, MAX_TIMER_MS, readDecision, type CheckpointStrategy } from '../../strategy.ts'
 import type { Findings } from '../report.ts'
 import { Stage } from '../stage.ts'
 import type { Subject } from '../subject.ts'
@@ -28,15 +28,16 @@ export async function decisions(subject: Subject, findings: Findings): Promise<v
 function judge(strategy: CheckpointStrategy, barrier: Barrier, subject: Subject, findings: Findings): void {
   const { boundary, guarded, pendingEvents, toolName } = barrier
   const where = `\`${boundary}\`` + (toolName === undefined ? '' : ` of tool "${toolName}"`)
-  let answer: unknown
+  let given: unknown
   try {
-    answer = strategy.decide(barrier)
+    given = strategy.decide(barrier)
   } catch (error) {
     findings.add('throws', `decide threw at ${where}: ${describeError(error)}. The policy would flush; decide must not throw`)
     return
   }
-  if (!isDecision(answer)) {
-    findings.add('nonsense', `decide answered ${nonsense(answer)} at ${where}`)
+  const answer = readDecision(given)
+  if (answer === undefined) {
+    findings.add('nonsense', `decide answered ${nonsense(given)} at ${where}`)
     return
   }
   if (answer.kind === 'flush') {
