@@ -73,9 +73,13 @@ async function interleave(stage: Stage, scheduler: Scheduler, happenings: readon
   const all = Promise.all([stage.startTurn(), ...happened]).then(() => stage.quiet())
   await within(LIMIT_MS, `a turn with ${JSON.stringify(happenings)} in between`, scheduler.waitFor(all))
   disk.door = undefined
-  await agent.whenIdle()
-  await stage.turn()
-  await checkAll(stage, { prompt: false })
+  const after = async () => {
+    await agent.whenIdle()
+    await stage.turn()
+    await checkAll(stage, { prompt: false })
+  }
+  // A cancelled barrier leaves its write behind at the door: the scheduler still has to let it in.
+  await scheduler.waitFor(after())
 }
 
 /** A request of the session beside its conversation. A refusal is an answer, too. */
