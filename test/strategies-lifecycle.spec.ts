@@ -1,8 +1,11 @@
 import { setImmediate as immediate } from 'node:timers/promises'
 import type { Agent } from '@deepseek-ai/dsh-agent'
 import { expect, test, vi } from 'vitest'
+import type { SettledBarrier } from '../src/index.ts'
+import * as policy from '../src/index.ts'
 import coalesced from '../src/strategies/coalesced.ts'
 import pipelined from '../src/strategies/pipelined.ts'
+import selective from '../src/strategies/selective.ts'
 import { Disk } from '../src/testing/disk.ts'
 import { MODEL, PROVIDER } from '../src/testing/harness.ts'
 import { storageError, summary, type App } from './support/app.ts'
@@ -85,3 +88,18 @@ async function request(app: App, agent: Agent, purpose: string): Promise<void> {
   const options = { provider: PROVIDER, model: MODEL, messages: [], sessionId: agent.session.id, purpose }
   for await (const chunk of app.ctx.llm.stream(options as never)) void chunk
 }
+
+test('selective ends with the policy that allowed it, and does not come back under one that does not', async () => {
+  const { app } = await createUnder(selective, { tools: ['*'] }, { policy: { allowUnguarded: true } })
+  expect(app.ctx.checkpoints.state().strategy).toBe('selective')
+  await app.plugins[1]?.dispose()
+  expect(app.ctx.get('checkpointStrategy')).toBeUndefined()
+  await app.mount(policy, {})
+  await vi.waitFor(() => expect(app.logs.join('\n')).toContain('set allowUnguarded: true in the config of dsh-checkpoint-otel'))
+  expect(app.ctx.checkpoints.state().strategy).toBe('default')
+  const { agent } = await app.createAgent()
+  const records: SettledBarrier[] = []
+  app.ctx.checkpoints.observe((record) => record.kind === 'barrier' && records.push(record))
+  await app.say(agent, 'go')
+  expect(records.filter(({ boundary }) => boundary === 'tool').map(({ decision }) => decision)).toEqual(['flush', 'flush', 'flush'])
+})
