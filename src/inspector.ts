@@ -9,11 +9,11 @@
 import type { Context } from '@deepseek-ai/cordis'
 import type {} from './barrier.ts'
 import { LocalServer } from './http/server.ts'
-import { PLUGIN, type Config } from './inspector/config.ts'
+import { Config, PLUGIN } from './inspector/config.ts'
 import { createHandler } from './inspector/handler.ts'
 import { Recorder } from './inspector/recorder.ts'
 import { Streams } from './inspector/streams.ts'
-import { LimitedLog } from './log.ts'
+import { createLogger, LimitedLog } from './log.ts'
 
 export { Config } from './inspector/config.ts'
 export type { InspectorState, InspectorSummary, InspectorUpdate } from './inspector/state.ts'
@@ -27,9 +27,10 @@ export const inject = ['checkpoints']
  * @param ctx - plugin context that owns the page.
  * @param config - see {@link Config}; zero config serves http://127.0.0.1:9465/.
  */
-export function apply(ctx: Context, config: Config): void {
+export function apply(ctx: Context, config?: Config): void {
   const { checkpoints } = ctx
-  const logger = ctx.logger(PLUGIN)
+  const resolved = new Config(config ?? {})
+  const logger = createLogger(ctx, PLUGIN)
   const log = new LimitedLog(logger)
   const recorder = new Recorder(checkpoints)
 
@@ -42,11 +43,11 @@ export function apply(ctx: Context, config: Config): void {
     })
     const server = new LocalServer({
       plugin: PLUGIN,
-      config,
+      config: resolved,
       path: '/',
       serves: 'live barriers',
       unreachable: 'barriers are recorded but nobody can look at them',
-      answer: createHandler({ config, log, recorder, streams }),
+      answer: createHandler({ config: resolved, log, recorder, streams }),
       logger,
       log,
     })

@@ -8,8 +8,8 @@
  */
 import type { Context } from '@deepseek-ai/cordis'
 import { LocalServer } from './http/server.ts'
-import { LimitedLog } from './log.ts'
-import { PLUGIN, type Config } from './prometheus/config.ts'
+import { createLogger, LimitedLog } from './log.ts'
+import { Config, PLUGIN } from './prometheus/config.ts'
 import { Exposition } from './prometheus/exposition.ts'
 import { CheckpointMetrics } from './prometheus/metrics.ts'
 import { RuntimeMetrics } from './prometheus/runtime.ts'
@@ -26,9 +26,10 @@ export const inject = ['checkpoints']
  * @param ctx - plugin context that owns the endpoint.
  * @param config - see {@link Config}; zero config serves http://127.0.0.1:9464/metrics.
  */
-export function apply(ctx: Context, config: Config): void {
+export function apply(ctx: Context, config?: Config): void {
   const { checkpoints } = ctx
-  const logger = ctx.logger(PLUGIN)
+  const resolved = new Config(config ?? {})
+  const logger = createLogger(ctx, PLUGIN)
   const log = new LimitedLog(logger)
   const exposition = new Exposition()
   const metrics = new CheckpointMetrics(checkpoints, exposition)
@@ -40,12 +41,12 @@ export function apply(ctx: Context, config: Config): void {
     const runtime = new RuntimeMetrics(exposition)
     const server = new LocalServer({
       plugin: PLUGIN,
-      config,
-      path: config.path,
+      config: resolved,
+      path: resolved.path,
       serves: 'metrics',
       unreachable: 'metrics are kept but nobody can scrape them',
       answer: createScrapeHandler({
-        config,
+        config: resolved,
         log,
         render: (format) => {
           metrics.refresh()

@@ -1,18 +1,22 @@
 /** Where a plugin of this package may listen: the fields of its configuration, and what is refused when it is loaded. */
 import { BlockList, isIP } from 'node:net'
 import z from '@deepseek-ai/schemastery'
+import type { Resolved } from '../config.ts'
 
 /** Address, port and access of one endpoint. */
 export interface ListenConfig {
   /** Address or host name to listen on. Beyond loopback it needs `token` or `allowRemote`. */
-  host: string
+  host?: string
   /** TCP port; 0 takes a free one, which the log names. */
-  port: number
+  port?: number
   /** Token that a client has to send. Absent: none. */
   token?: string
   /** Listen beyond loopback although there is no token. */
-  allowRemote: boolean
+  allowRemote?: boolean
 }
+
+/** {@link ListenConfig} with its defaults filled in. */
+export type ResolvedListen = Resolved<ListenConfig, 'token'>
 
 const TOKEN_RULE = 'a text of visible ASCII characters without blanks'
 
@@ -65,8 +69,8 @@ interface Result<T> {
  * @param plugin - name the sentences begin with.
  * @param schema - a checked schema with the {@link listenFields}.
  */
-export function guarded<T extends ListenConfig>(plugin: string, schema: z<T>): z<T> {
-  const standard = schema['~standard'] as unknown as { validate: (input: unknown) => Result<T> }
+export function guarded<T extends ListenConfig, R extends ResolvedListen>(plugin: string, schema: z<T, R>): z<T, R> {
+  const standard = schema['~standard'] as unknown as { validate: (input: unknown) => Result<R> }
   const { validate } = standard
   standard.validate = (input) => {
     const token = typeof input === 'object' && input !== null ? (input as { token?: unknown }).token : undefined

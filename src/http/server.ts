@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { LimitedLog, Logger } from '../log.ts'
-import type { ListenConfig } from './listen.ts'
+import type { ResolvedListen } from './listen.ts'
 
 /** Quiet time between two attempts to take the port. */
 export const RETRY_MS = 5_000
@@ -18,7 +18,7 @@ export type Handler = (request: IncomingMessage, response: ServerResponse) => Pr
 export interface LocalServerOptions {
   /** Plugin name, the beginning of its messages. */
   readonly plugin: string
-  readonly config: Pick<ListenConfig, 'host' | 'port'>
+  readonly config: Pick<ResolvedListen, 'host' | 'port'>
   /** Path that the log names. */
   readonly path: string
   /** What is served, as in `metrics at http://…`. */
@@ -26,7 +26,7 @@ export interface LocalServerOptions {
   /** What it means that nobody can connect, for the log. */
   readonly unreachable: string
   readonly answer: Handler
-  readonly logger: Logger & { info(message: string): void }
+  readonly logger: Logger
   readonly log: LimitedLog
 }
 

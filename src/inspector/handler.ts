@@ -4,14 +4,14 @@ import { createGuard, METHODS, pathOf, refuse, send } from '../http/answer.ts'
 import type { Handler } from '../http/server.ts'
 import type { LimitedLog } from '../log.ts'
 import { readAssets } from './assets.ts'
-import { PLUGIN, type Config } from './config.ts'
+import { PLUGIN, type ResolvedConfig } from './config.ts'
 import { createHostCheck } from './hosts.ts'
 import type { Recorder } from './recorder.ts'
 import type { Streams } from './streams.ts'
 
 /** What the handler needs from the plugin. */
 export interface HandlerOptions {
-  readonly config: Pick<Config, 'host' | 'hosts' | 'token'>
+  readonly config: Pick<ResolvedConfig, 'host' | 'hosts' | 'token'>
   readonly log: LimitedLog
   readonly recorder: Recorder
   readonly streams: Streams

@@ -2,12 +2,12 @@
 import { createGuard, METHODS, pathOf, refuse, send } from '../http/answer.ts'
 import type { Handler } from '../http/server.ts'
 import type { LimitedLog } from '../log.ts'
-import { PLUGIN, type Config } from './config.ts'
+import { PLUGIN, type ResolvedConfig } from './config.ts'
 import { CONTENT_TYPES, negotiate, type Format } from './negotiate.ts'
 
 /** What the handler needs from the plugin. */
 export interface ScrapeOptions {
-  readonly config: Pick<Config, 'path' | 'token'>
+  readonly config: Pick<ResolvedConfig, 'path' | 'token'>
   readonly log: LimitedLog
   /** The exposition of now. A throw or a rejection is answered with 500. */
   readonly render: (format: Format) => Promise<string>
