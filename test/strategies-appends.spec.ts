@@ -64,10 +64,13 @@ describe('appends of 20 steps on JSONL, from turn/start to turn/end', () => {
   ]
   for (const { strategy, plugin, one, four } of counts) {
     for (const guard of GUARDS) {
-      it(`${strategy} with ${guard === 'none' ? 'no' : guard} guards writes ${one} times for one call per step`, async () => {
+      const guarded = `${strategy} with ${guard === 'none' ? 'no' : guard} guards`
+      it(`${guarded} writes ${one} times for one call per step`, async () => {
         expect(await countAppends(plugin, 1, guard)).toBe(one)
       })
-      it(`${strategy} with ${guard === 'none' ? 'no' : guard} guards writes ${four} times for four parallel calls per step`, async () => {
+      // Without a group, calls that come turns of the event loop apart share a write only by chance.
+      if (plugin === undefined && guard === 'asynchronous') continue
+      it(`${guarded} writes ${four} times for four parallel calls per step`, async () => {
         expect(await countAppends(plugin, 4, guard)).toBe(four)
       })
     }
