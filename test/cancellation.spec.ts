@@ -28,7 +28,7 @@ const CASES = [
 
 for (const late of ['resolves', 'rejects'] as const) {
   for (const { boundary, hungFlush, ran } of CASES) {
-    test(`a turn cancelled while its ${boundary} flush hangs is idle at once; the flush that ${late} later changes nothing`, async () => {
+    test(`[D07] a turn cancelled while its ${boundary} flush hangs is idle at once; the flush that ${late} later changes nothing`, async () => {
       const unhandled = vi.fn()
       process.on('unhandledRejection', unhandled)
       const hung = await createHung(hungFlush, [[{ name: 'write', id: 'call-a' }]])
@@ -59,7 +59,7 @@ for (const late of ['resolves', 'rejects'] as const) {
   }
 }
 
-test("a call cancelled at its barrier gets the host's own ABORTED_BEFORE_DISPATCH result, once", async () => {
+test("[D07] a call cancelled at its barrier gets the host's own ABORTED_BEFORE_DISPATCH result, once", async () => {
   const { app, agent, ...hung } = await createHung(1, [])
   const controller = new AbortController()
   const call = { callId: 'c' as never, name: 'write', arguments: {}, agent }
@@ -74,7 +74,7 @@ test("a call cancelled at its barrier gets the host's own ABORTED_BEFORE_DISPATC
   expect(hung.ran).toEqual([])
 })
 
-test('a request cancelled at its barrier ends with one aborted chunk, and its adapter is never called', async () => {
+test('[D07] a request cancelled at its barrier ends with one aborted chunk, and its adapter is never called', async () => {
   const { app, agent, ...hung } = await createHung(1, ['never'])
   const controller = new AbortController()
   const request = { provider: 'scripted', model: 'm', messages: [], sessionId: agent.session.id, signal: controller.signal }
@@ -89,7 +89,7 @@ test('a request cancelled at its barrier ends with one aborted chunk, and its ad
   expect(hung.ran).toEqual([])
 })
 
-test('return() while the barrier is pending is answered at once and settles it as aborted', async () => {
+test('[D13] return() while the barrier is pending is answered at once and settles it as aborted', async () => {
   const { app, agent, ...hung } = await createHung(1, ['never'])
   const request = { provider: 'scripted', model: 'm', messages: [], sessionId: agent.session.id }
   const iterator = app.ctx.llm.stream(request)[Symbol.asyncIterator]()
@@ -159,7 +159,7 @@ test('a cancellation in the tick in which the flush ends is reported as durable 
   expect(hung.ran).toEqual([])
 })
 
-test('a thousand calls and a thousand rejected ones on one signal leave no listener and no warning', async () => {
+test('[D09] a thousand calls and a thousand rejected ones on one signal leave no listener and no warning', async () => {
   const warned = vi.fn()
   process.on('warning', warned)
   const { app, agent } = await createHung(0, [])
@@ -178,7 +178,7 @@ test('a thousand calls and a thousand rejected ones on one signal leave no liste
   expect(app.barriers()).toHaveLength(2_000)
 })
 
-test('a limit rejects a hung barrier as a timeout, and without one it stays open', async () => {
+test('[D07] a limit rejects a hung barrier as a timeout, and without one it stays open', async () => {
   const { app, agent, ...hung } = await createHung(1, [], { timeoutMs: 20 })
   const call = { callId: 'c' as never, name: 'write', arguments: {}, agent, signal: new AbortController().signal }
   await expect(app.ctx.tools.execute(call)).resolves.toMatchObject({ isError: true, error: { message: expect.stringMatching(/not durable within \d+ ms/) } })

@@ -32,7 +32,7 @@ const variants: [string, CollectorConfig][] = [
   [`${BASE} with ${SAMPLING}`, sampling],
 ]
 
-test.each(variants)('%s defines what it uses and uses what it defines', (_name, { service, ...config }) => {
+test.each(variants)('[D24] %s defines what it uses and uses what it defines', (_name, { service, ...config }) => {
   const pipelines = Object.values(service.pipelines)
   const used = (part: 'receivers' | 'processors' | 'exporters') => new Set(pipelines.flatMap((pipeline) => pipeline[part]))
   const connectors = Object.keys(config.connectors)
@@ -47,7 +47,7 @@ test.each(variants)('%s defines what it uses and uses what it defines', (_name, 
   }
 })
 
-test.each(variants)('%s limits memory first and scrubs before anything leaves', (_name, { service, processors }) => {
+test.each(variants)('[D24] %s limits memory first and scrubs before anything leaves', (_name, { service, processors }) => {
   for (const { processors: chain } of Object.values(service.pipelines)) {
     expect(chain[0]).toBe('memory_limiter')
     expect(chain[1]).toMatch(/^redaction/)
@@ -81,7 +81,7 @@ test('span metrics use the policy’s buckets, in seconds, and its closed attrib
   expect(dimensions?.map(({ name }) => name)).toEqual([sc.ATTR_BOUNDARY, sc.ATTR_OUTCOME])
 })
 
-test.each([BASE, SAMPLING])('%s has no key or name that the collector gave up', (file) => {
+test.each([BASE, SAMPLING])('[D24] %s has no key or name that the collector gave up', (file) => {
   // Comments may name them.
   const text = textOf(file).replaceAll(/#.*$/gm, '')
   expect(text).not.toMatch(/\b(otlphttp|spanmetrics|logging|add_metric_suffixes|resource_to_telemetry_conversion|dimensions_cache_size|ballast)\b/)

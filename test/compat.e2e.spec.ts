@@ -49,7 +49,7 @@ describe.each(HOST_SETS)('on $name', async (set) => {
   const folder = 'folder' in host ? host.folder : undefined
 
   test.skipIf(!requirement('missing' in host ? host.missing : set.name, folder !== undefined))(
-    'a tool turn, a rejection, an abort and a recovery give the same records',
+    '[D10] a tool turn, a rejection, an abort and a recovery give the same records',
     async () => {
       expect(await runScenario(folder ?? '', set)).toEqual({
         releases: set.releases,

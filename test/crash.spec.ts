@@ -81,7 +81,7 @@ test('a call is counted as recovered once over three resumes of the same log', a
   expect(counts).toEqual([2, 0, 0])
 })
 
-test('killed inside a random body of eight parallel calls: every body found its own call on disk, and each is recovered as unknown', async () => {
+test('[D06] killed inside a random body of eight parallel calls: every body found its own call on disk, and each is recovered as unknown', async () => {
   const root = tempFolder()
   const said = await killAt(root, 'parallel', Math.floor(Math.random() * 8))
   expect(said.filter((line) => line.startsWith('MISSING'))).toEqual([])

@@ -23,7 +23,7 @@ const WAIT = { timeout: 30_000, interval: 250 }
 const MACROS: Macros = { rateInterval: '30s', range: '5m', interval: '5s', intervalMs: 5_000 }
 
 describe.skipIf(!requirement('prometheus (apt-get install prometheus)', PROMETHEUS_INSTALLED))('against a real Prometheus', () => {
-  test('the quiet state, the first failures and every outcome show on every panel and rule', { timeout: 120_000 }, async () => {
+  test('[D21] the quiet state, the first failures and every outcome show on every panel and rule', { timeout: 120_000 }, async () => {
     traceEverything()
     const { fleet, run } = await createFleet()
     const server = await startPrometheus({

@@ -30,7 +30,7 @@ test('every dashboard in the folder is generated', () => {
 })
 
 describe.each(DASHBOARDS)('%s', (path) => {
-  test('has no finding of the linter', () => {
+  test('[D23] has no finding of the linter', () => {
     expect(lint(dashboard(path))).toEqual([])
   })
 
@@ -46,12 +46,12 @@ test('the dashboards keep apart: one uid each', () => {
   expect(uids).toEqual(['dsh-checkpoint-overview', 'dsh-checkpoint-latency', 'dsh-checkpoint-incident'])
 })
 
-test('every instrument of the contract is on a dashboard', () => {
+test('[D20] every instrument of the contract is on a dashboard', () => {
   const text = DASHBOARDS.map(read).join('')
   for (const { prometheus } of Object.values(INSTRUMENTS)) expect(text).toContain(prometheus)
 })
 
-test('the linter catches each mistake of the bad dashboard, and nothing else', () => {
+test('[D23] the linter catches each mistake of the bad dashboard, and nothing else', () => {
   const bad = JSON.parse(readFileSync(new URL('./fixtures/dashboard-bad.json', import.meta.url), 'utf8')) as DashboardJson
   expect(lint(bad)).toEqual([
     'dashboard: has an id, which belongs to one Grafana',
@@ -142,7 +142,7 @@ describe('the stack', () => {
     services: Record<string, { image: string; volumes?: string[]; ports?: string[]; environment?: Record<string, string> }>
   }
 
-  test('pins every image, publishes on loopback alone, and mounts files that exist', () => {
+  test('[D24] pins every image, publishes on loopback alone, and mounts files that exist', () => {
     for (const { image, ports = [], volumes = [] } of Object.values(compose.services)) {
       expect(image).toMatch(/:v?\d+\.\d+\.\d+[\w-]*$/)
       for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/)

@@ -64,7 +64,7 @@ test('answers of an earlier resume are told apart, and not given again', async (
   expect(code).toBe(0)
 })
 
-describe('a call without a result in a closed step', () => {
+describe('[D02] a call without a result in a closed step', () => {
   const dangling = [...turnWith(['c1', 'c2']), resultOf('c2'), ...closed()]
 
   test('is named as unresolved; no result is appended and no model is asked', async () => {
@@ -149,7 +149,7 @@ test.skipIf(!recordedLogs).each([
   ['02-cancel-before-dispatch', 0, []],
   ['03-parallel-tool-calls', 0, []],
   ['05-dangling-call-closed-turn', 1, [['call_field_05', 'unresolved']]],
-])('the recorded log %s exits with %d', async (name, exitCode, calls) => {
+])('[D02] the recorded log %s exits with %d', async (name, exitCode, calls) => {
   const { code, report } = await resume(join(RECORDED, `${name}.session.jsonl`))
   expect(report.calls.map(({ callId, state }) => [callId, state])).toEqual(calls)
   expect(code).toBe(exitCode)

@@ -40,7 +40,7 @@ describe.skipIf(cli === undefined)('in the real dsh', () => {
     ])
   })
 
-  test('a task with a bash call waits at each boundary, and a plugin beside the policy sees it', async () => {
+  test('[D10] a task with a bash call waits at each boundary, and a plugin beside the policy sees it', async () => {
     await home.patch()
     const { code, stdout, stderr } = await home.start('Leave a file.', model.url).finished
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'all done\n', stderr: '' })

@@ -90,7 +90,7 @@ test('a request without a live session and a call without an agent pass through'
   expect(app.barriers()).toEqual([])
 })
 
-test("a nested call reuses the outer call's barrier", async () => {
+test("[D06] a nested call reuses the outer call's barrier", async () => {
   const { app, order } = await createOrdered([])
   const { agent } = await app.createAgent()
   const { signal } = new AbortController()
@@ -161,7 +161,7 @@ test('a rejected flush at tool lets no body run; the model sees the message and 
   expect(lastTurnEnd(agent)).toEqual({ kind: 'completed' })
 })
 
-test('parallel calls whose flush is rejected for the first only keep one result each, in model order', async () => {
+test('[D02] parallel calls whose flush is rejected for the first only keep one result each, in model order', async () => {
   const { app, order } = await createOrdered([[{ name: 'read', id: 'a' }, { name: 'read', id: 'b' }]], { turnBoundary: false })
   let calls = 0
   app.flushes.on = undefined
@@ -246,7 +246,7 @@ test('requireConfirmed rejects a flush in which no backend took part; by default
   }
 })
 
-test('consumers that leave early close the adapter stream, and the barrier is settled once', async () => {
+test('[D13] consumers that leave early close the adapter stream, and the barrier is settled once', async () => {
   let closed = 0
   const answer = async function* () {
     try {

@@ -82,7 +82,7 @@ test('keeps its hands off a diag logger and a propagator of the host', async () 
   expect(slots()).toEqual(['diag', 'propagation'])
 })
 
-test('a host on another copy of the API is told, and keeps its telemetry', async () => {
+test('[D10] a host on another copy of the API is told, and keeps its telemetry', async () => {
   // The earlier tests made it with the new copy.
   forgetRegistry()
   onTestFinished(forgetRegistry)

@@ -34,7 +34,7 @@ describe.skipIf(!requirement('the npm registry', online))('the tarball', () => {
   })
   afterAll(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true }))))
 
-  test('installs in an empty folder and in a harness project without a conflict, and without a second host', async () => {
+  test('[D10] installs in an empty folder and in a harness project without a conflict, and without a second host', async () => {
     for (const { stderr } of installed.values()) expect(stderr).not.toContain('ERESOLVE')
     // Optional peers: an empty folder gets no harness, a harness project keeps the one it has.
     expect(await copies(empty, '@deepseek-ai/dsh-session')).toEqual([])
@@ -47,7 +47,7 @@ describe.skipIf(!requirement('the npm registry', online))('the tarball', () => {
     for (const subpath of subpaths) expect(await load(harness, subpath)).toBe('')
   })
 
-  test('loads without any host package, but for the conformance suite, which is an app of its own', async () => {
+  test('[D10] loads without any host package, but for the conformance suite, which is an app of its own', async () => {
     for (const subpath of subpaths.filter((each) => !each.endsWith('/testing'))) expect(await load(empty, subpath)).toBe('')
   })
 

@@ -44,11 +44,11 @@ const MATRIX = [
   [';;;,/,=', 'text'],
 ] as const
 
-test.each(MATRIX)('Accept: %s is answered with %s', (accept, format) => {
+test.each(MATRIX)('[D22] Accept: %s is answered with %s', (accept, format) => {
   expect(negotiate(accept)).toBe(format)
 })
 
-test('header and body agree for every scraper, in whatever order they come', async () => {
+test('[D22] header and body agree for every scraper, in whatever order they come', async () => {
   const fake = await createFake()
   fake.announce({ traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), errorType: 'EIO' })
   const orders = [...MATRIX, ...MATRIX.toReversed()]
@@ -66,7 +66,7 @@ test('header and body agree for every scraper, in whatever order they come', asy
   }
 })
 
-test('HEAD says what GET would, without the body', async () => {
+test('[D22] HEAD says what GET would, without the body', async () => {
   const { port } = await createFake()
   const head = await ask(port, { method: 'HEAD' })
   expect(head.status).toBe(200)
@@ -75,7 +75,7 @@ test('HEAD says what GET would, without the body', async () => {
   expect(head.body).toBe('')
 })
 
-test('another path is 404, another method 405 with Allow, and a query changes nothing', async () => {
+test('[D22] another path is 404, another method 405 with Allow, and a query changes nothing', async () => {
   const { port } = await createFake()
   for (const path of ['/', '/metrics/', '/metricsx', '/favicon.ico', '//metrics']) {
     expect((await ask(port, { path })).status).toBe(404)
@@ -111,7 +111,7 @@ test('with a token, the endpoint answers those who have it and nobody else', asy
   expect(fake.logs.join()).not.toContain(token)
 })
 
-test('a collector that throws is a 500 without a word of it, said once in the log; the next scrape works', async () => {
+test('[D22] a collector that throws is a 500 without a word of it, said once in the log; the next scrape works', async () => {
   const fake = await createFake()
   const { state } = fake
   fake.state = () => {

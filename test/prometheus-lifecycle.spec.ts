@@ -47,7 +47,7 @@ function intercept(name: string, answer: (callback: LookedUp) => void) {
 
 const isRefused = (port: number) => ask(port).then(() => false, (error: NodeJS.ErrnoException) => error.code === 'ECONNREFUSED')
 
-test('five remounts of plugin and policy: no clash, one HELP and TYPE a family, counters from 0, other registries untouched', async () => {
+test('[D18] five remounts of plugin and policy: no clash, one HELP and TYPE a family, counters from 0, other registries untouched', async () => {
   const host = new Counter({ name: 'host_things_total', help: 'Things of the host.' })
   onTestFinished(() => register.clear())
   host.inc(7)
@@ -75,7 +75,7 @@ test('five remounts of plugin and policy: no clash, one HELP and TYPE a family, 
   expect((await scrape(otherPort)).nonZero(sc.METRIC_BARRIER_DURATION)).toMatchObject({ 'step,dispatched,default': 1 })
 })
 
-test('reloads under a scraper that keeps its connection: each answer is whole, and the endpoint comes back', async () => {
+test('[D18] reloads under a scraper that keeps its connection: each answer is whole, and the endpoint comes back', async () => {
   const fake = await createFake()
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   onTestFinished(() => agent.destroy())
@@ -143,7 +143,7 @@ test('an unloaded policy takes the endpoint with it, and brings it back on the s
   expect((await scrape(port)).value(sc.METRIC_POLICY_ACTIVE)).toBe(1)
 })
 
-test('disposed while its host name is looked up, it ends at once and leaves no socket; the next mount listens once', async () => {
+test('[D11] disposed while its host name is looked up, it ends at once and leaves no socket; the next mount listens once', async () => {
   const port = await freePort()
   const pending: LookedUp[] = []
   const lookup = intercept('localhost', (callback) => void pending.push(callback))
@@ -164,7 +164,7 @@ test('disposed while its host name is looked up, it ends at once and leaves no s
   lookup.mockRestore()
 })
 
-test('a taken port is one error that names it; the policy guards as ever, and nothing is thrown into the host', async () => {
+test('[D16] a taken port is one error that names it; the policy guards as ever, and nothing is thrown into the host', async () => {
   const port = await freePort()
   await occupy(port)
   const ran: string[] = []

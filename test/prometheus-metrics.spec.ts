@@ -28,7 +28,7 @@ const turnIsOver = (app: App) => vi.waitFor(() => expect(app.barriers().at(-1)?.
 
 const AFTER_ONE_CALL = { 'step,dispatched,default': 2, 'request,dispatched,default': 2, 'tool,dispatched,default': 1, 'turn,dispatched,default': 1 }
 
-test('every series of the contract is there at 0 on the first scrape, and nothing else is', async () => {
+test('[D21] every series of the contract is there at 0 on the first scrape, and nothing else is', async () => {
   const { scrape: scrapeIt } = await createScraped()
   const samples = await scrapeIt()
   const expected = new Set(zeroSeries('default'))
@@ -194,7 +194,7 @@ test('nonsense decisions are faults and overruled ones are not; a cancelled requ
   expect(samples.value(sc.METRIC_ABORTED)).toBe(1)
 })
 
-test('0.8 ms, 4 ms, 30 ms, 700 ms and 12 s fall into five buckets of the policy, in seconds', async () => {
+test('[D17] 0.8 ms, 4 ms, 30 ms, 700 ms and 12 s fall into five buckets of the policy, in seconds', async () => {
   const fake = await createFake()
   for (const flushMs of [0.8, 4, 30, 700, 12_000]) fake.announce({ flushMs })
   const cumulative = sc.DURATION_BUCKETS_SECONDS.map((le) => bucket('durable', le))
@@ -232,7 +232,7 @@ test('strategy names beyond the limit fold into one', async () => {
   expect(counted[`tool,dispatched,${sc.OTHER}`]).toBe(5 + names.length)
 })
 
-test('5,000 sessions with random tools, strategies and errors leave no more series than 100 did', async () => {
+test('[D19] 5,000 sessions with random tools, strategies and errors leave no more series than 100 did', async () => {
   const fake = await createFake()
   let serial = 0
   const session = () => {
@@ -263,7 +263,7 @@ test('5,000 sessions with random tools, strategies and errors leave no more seri
   expect(all.body).not.toMatch(/session-|call-|tool-|model-|\/tmp/)
 })
 
-test('100 real sessions with random tools leave as many series as one', async () => {
+test('[D19] 100 real sessions with random tools leave as many series as one', async () => {
   const port = await freePort()
   const names = Array.from({ length: 100 }, (_, index) => `tool_${index}`)
   const app = await createApp({

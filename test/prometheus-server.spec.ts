@@ -42,7 +42,7 @@ async function createTraced() {
 }
 
 describe.skipIf(!requirement('promtool (apt-get install prometheus)', exists('promtool')))('promtool', () => {
-  test('check metrics has nothing to say about the classic text, before and after a scrape of OpenMetrics', async () => {
+  test('[D22] check metrics has nothing to say about the classic text, before and after a scrape of OpenMetrics', async () => {
     const { port, turn } = await createTraced()
     const authorization = `Bearer ${TOKEN}`
     const check = (input: string) => {
@@ -57,7 +57,7 @@ describe.skipIf(!requirement('promtool (apt-get install prometheus)', exists('pr
 })
 
 describe.skipIf(!requirement('prometheus (apt-get install prometheus)', exists('prometheus')))('a Prometheus server', () => {
-  test('scrapes it, counts what happened from zero on, and finds the traces by their exemplars', { timeout: 60_000 }, async () => {
+  test('[D21] scrapes it, counts what happened from zero on, and finds the traces by their exemplars', { timeout: 60_000 }, async () => {
     const { app, port, turn, exporter } = await createTraced()
     const query = await startPrometheus(port)
     await vi.waitFor(async () => expect(await query('up')).toMatchObject([{ value: [expect.anything(), '1'] }]), WAIT)

@@ -38,7 +38,7 @@ test('a strategy is asked with a frozen barrier and shown on the record', async 
 
 const UNGUARDED: readonly Decision[] = [{ kind: 'skip', reason: 'fast' }, { kind: 'start' }]
 for (const decision of UNGUARDED) {
-  test(`${decision.kind} at a guarded boundary with events pending becomes flush, and is said once`, async () => {
+  test(`[D08] ${decision.kind} at a guarded boundary with events pending becomes flush, and is said once`, async () => {
     const { app, ran, call } = await createCalls()
     await app.mount(strategy('bold', () => decision))
     app.flushes.on = () => expect(ran).toHaveLength(app.flushes.count - 1)
@@ -185,7 +185,7 @@ test('a call aborted during its delay asks for no flush', async () => {
   expect(app.flushes.count).toBe(0)
 })
 
-test('a rejected early write is recorded, and the next guarded barrier flushes anew', async () => {
+test('[D05] a rejected early write is recorded, and the next guarded barrier flushes anew', async () => {
   const ran: boolean[] = []
   const app = await createApp({
     model: new ScriptedModel([[{ name: 'write', id: 'call-a' }]]),

@@ -94,7 +94,7 @@ test('what a barrier releases runs with its parent active, and a host that trace
   ])
 })
 
-test('a stream made inside a span keeps it as parent wherever it is read, and two sessions never swap parents', async () => {
+test('[D12] a stream made inside a span keeps it as parent wherever it is read, and two sessions never swap parents', async () => {
   const sdk = registerSdk()
   const tracer = trace.getTracer('host')
   const answer = async function* (request: { sessionId?: string }) {
@@ -128,7 +128,7 @@ test('a stream made inside a span keeps it as parent wherever it is read, and tw
   }
 })
 
-test('a consumer that stops early, before or after the first pull, leaves no span open', async () => {
+test('[D13] a consumer that stops early, before or after the first pull, leaves no span open', async () => {
   const sdk = registerSdk()
   const { app, agent } = await createCalls()
   const request = { ...REQUEST, sessionId: agent.session.id }
@@ -143,7 +143,7 @@ test('a consumer that stops early, before or after the first pull, leaves no spa
   expect((await sdk.points(sc.METRIC_ACTIVE)).map(([, value]) => value)).toEqual([0, 0, 0, 0])
 })
 
-test('only rejected and timed-out barriers are errors, and no message reaches a span', async () => {
+test('[D13] only rejected and timed-out barriers are errors, and no message reaches a span', async () => {
   const sdk = registerSdk()
   const { app, call, abortedCall } = await createCalls({ timeoutMs: 50 })
   app.flushes.on = () => Promise.reject(storageError('ENOSPC'))
@@ -199,7 +199,7 @@ test('each outcome is counted once, under the contract names, and no id is on an
   }
 })
 
-test('a late settle adds no sample', async () => {
+test('[D07] a late settle adds no sample', async () => {
   const sdk = registerSdk()
   const { app, abortedCall } = await createCalls()
   const gate = Promise.withResolvers<void>()
@@ -228,7 +228,7 @@ test('counters and gauges exist at zero from the first collection, for the mount
   expect(await sdk.points(sc.METRIC_POLICY_ACTIVE)).toEqual([[{}, 1]])
 })
 
-test('a hang shows while it lasts: active and oldest age', async () => {
+test('[D07] a hang shows while it lasts: active and oldest age', async () => {
   const sdk = registerSdk()
   const { app, call } = await createCalls()
   const gate = Promise.withResolvers<void>()
@@ -252,7 +252,7 @@ test('after disposal every gauge reports 0, and a reload adds no second callback
   expect((await sdk.points(sc.METRIC_ACTIVE)).map(([, value]) => value)).toEqual([0, 0, 0, 0])
 })
 
-test('five barriers are five samples and five spans when the SDK comes before the policy, after it, and again later', async () => {
+test('[D14] five barriers are five samples and five spans when the SDK comes before the policy, after it, and again later', async () => {
   const five = async (app: Awaited<ReturnType<typeof createCalls>>, sdk: ReturnType<typeof registerSdk>) => {
     for (let index = 0; index < 5; index += 1) await app.call()
     expect(await sdk.points(sc.METRIC_BARRIER_DURATION)).toMatchObject([[{}, 5]])
@@ -276,7 +276,7 @@ test('an SDK that comes later has its zeros within a second, without a barrier',
   await vi.waitFor(async () => expect(await sdk.points(sc.METRIC_ABORTED)).toEqual([[{}, 0]]), { timeout: 3_000 })
 })
 
-test('second-based buckets keep 0.8 ms, 4 ms, 30 ms, 0.7 s and 12 s apart, and a Config field changes them', async () => {
+test('[D17] second-based buckets keep 0.8 ms, 4 ms, 30 ms, 0.7 s and 12 s apart, and a Config field changes them', async () => {
   const sdk = registerSdk()
   const app = await createApp({ config: { durationBucketsSeconds: [0.5, 1] }, tools: [createTool('write', () => 'ok')] })
   const { agent } = await app.createAgent()
@@ -362,7 +362,7 @@ function fail(): never {
 }
 
 for (const [what, breakIt] of BROKEN) {
-  test(`a broken ${what} changes nothing for the agent`, async () => {
+  test(`[D16] a broken ${what} changes nothing for the agent`, async () => {
     const run = async (broken: boolean) => {
       if (broken) breakIt()
       // A tracer whose spans are valid, so that there is a context to run in.

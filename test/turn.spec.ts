@@ -73,7 +73,7 @@ test('an agent that is disposed leaves no rejection and no open barrier behind',
   expect(app.barriers().filter((barrier) => barrier.errorType !== undefined)).toEqual([])
 })
 
-test('the unflushed age grows while background writes fail and no barrier happens, and one healthy session does not hide it', async () => {
+test('[D04] the unflushed age grows while background writes fail and no barrier happens, and one healthy session does not hide it', async () => {
   const app = await createApp({ model: new ScriptedModel(['a', 'b']), config: { turnBoundary: false } })
   const failing = await app.createAgent('failing')
   const healthy = await app.createAgent('healthy')
@@ -92,7 +92,7 @@ test('the unflushed age grows while background writes fail and no barrier happen
   expect(checkpoints.state().consecutiveFailures).toBe(0)
 })
 
-test('a backend that rejects the third of ten flushes refuses one barrier and no other', async () => {
+test('[D04] a backend that rejects the third of ten flushes refuses one barrier and no other', async () => {
   const app = await createApp({ config: { turnBoundary: false }, tools: [createTool('write', () => 'ok')] })
   const { agent } = await app.createAgent()
   app.flushes.on = () => (app.flushes.count === 3 ? Promise.reject(storageError('ENOSPC')) : undefined)
@@ -105,7 +105,7 @@ test('a backend that rejects the third of ten flushes refuses one barrier and no
   expect(app.barriers().map((barrier) => barrier.outcome)).toEqual(['dispatched', 'dispatched', 'rejected', ...Array(7).fill('dispatched')])
 })
 
-test('a failed write of an idle session comes again by itself until the disk is back, and then no more', async () => {
+test('[D04] a failed write of an idle session comes again by itself until the disk is back, and then no more', async () => {
   const app = await createApp({ ...NO_WRITE_BEHIND, model: new ScriptedModel(['hello']) })
   app.flushes.on = () => (app.flushes.count === 3 || app.flushes.count === 4 ? Promise.reject(storageError('ENOSPC')) : undefined)
   const { agent } = await app.createAgent()

@@ -20,7 +20,7 @@ async function createGated() {
   return { app, agent, gate, ran, unload, call }
 }
 
-test('a stream that was made but not pulled when the policy is unloaded refuses with an error that names the policy', async () => {
+test('[D01] a stream that was made but not pulled when the policy is unloaded refuses with an error that names the policy', async () => {
   const { app, agent, gate, ran, unload } = await createGated()
   const iterator = app.ctx.llm.stream({ ...REQUEST, sessionId: agent.session.id })[Symbol.asyncIterator]()
   await unload()
@@ -30,7 +30,7 @@ test('a stream that was made but not pulled when the policy is unloaded refuses 
   expect(ran).toEqual([])
 })
 
-test('a call whose flush is held when the policy is unloaded gets one error result, its body never runs, nothing stays open', async () => {
+test('[D01] a call whose flush is held when the policy is unloaded gets one error result, its body never runs, nothing stays open', async () => {
   const { app, gate, ran, unload, call } = await createGated()
   const checkpoints = app.ctx.checkpoints
   const pending = call()
@@ -65,7 +65,7 @@ test('unloading says that nothing waits any more; the end of the whole applicati
   expect(other.app.logs.filter((line) => line.includes('nothing waits'))).toEqual([])
 })
 
-test('the policy goes with its backend, says so, and is back with it', async () => {
+test('[D01] the policy goes with its backend, says so, and is back with it', async () => {
   const { app, agent, gate, ran } = await createGated()
   gate.resolve()
   await app.persistence.dispose()
