@@ -88,12 +88,13 @@ async function obey(order: Order): Promise<Sight> {
 
 function toScript({ pause, text = 'done', calls }: Answer): ScriptedAnswer {
   const padded = calls?.map((call) => ({ ...call, args: { padding: PADDING } }))
-  if (pause !== true) return padded ?? text
+  const words = `${text} ${PADDING}`
+  if (pause !== true) return padded ?? words
   return async function* held() {
     await new Promise<void>((resolve) => {
       proceed = resolve
     })
-    yield* padded === undefined ? textChunks(text) : new ScriptedModel([padded]).stream({} as never)
+    yield* padded === undefined ? textChunks(words) : new ScriptedModel([padded]).stream({} as never)
   }
 }
 

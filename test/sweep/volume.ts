@@ -68,6 +68,18 @@ export class Volume {
     return volume
   }
 
+  /** Writes hang, in the kernel, until {@link thaw}; not even SIGKILL ends them. ext4 only. */
+  freeze(): void {
+    run('fsfreeze', '-f', this.path)
+    // Before anything waits for a process that hangs here.
+    onTestFinished(() => this.thaw())
+  }
+
+  /** Let hanging writes go on. */
+  thaw(): void {
+    tries(() => run('fsfreeze', '-u', this.path))
+  }
+
   /** Folder for session logs. */
   get logs(): string {
     return join(this.path, 'logs')
