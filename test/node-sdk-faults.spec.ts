@@ -109,12 +109,14 @@ test('a second SIGTERM still ends the process', async () => {
   expect(lines.filter((line) => line.startsWith('unloaded'))).toEqual([])
 })
 
-test.each<[string, string | undefined]>([
-  ['is away', CLOSED_PORT],
-  ['never answers', undefined],
-])('a script that unloads nothing ends by itself while the endpoint %s', async (_what, endpoint) => {
+test.each<[string, string | undefined, object]>([
+  ['is away', CLOSED_PORT, { exportTimeoutMs: 1_000 }],
+  ['never answers', undefined, { exportTimeoutMs: 1_000 }],
+  // With the default limit of ten seconds there would always be an export of metrics under way.
+  ['never answers to metrics', undefined, { signals: ['metrics'] }],
+])('a script that unloads nothing ends by itself while the endpoint %s', async (_what, endpoint, more) => {
   const receiver = await createOtlpReceiver('hang')
-  const config = { endpoint: endpoint ?? receiver.endpoint, metricsIntervalMs: 1_000, exportTimeoutMs: 1_000 }
+  const config = { endpoint: endpoint ?? receiver.endpoint, metricsIntervalMs: 1_000, ...more }
   const { code, errors, lingeredMs } = await runChild('plain', config)
   expect(errors).toBe('')
   expect(code).toBe(0)

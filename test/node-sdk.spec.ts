@@ -1,4 +1,6 @@
 /** The SDK plugin in an app: what it exports, and what is left when it goes. */
+import type { Context } from '@deepseek-ai/cordis'
+import { trace } from '@opentelemetry/api'
 import { afterEach, expect, test, vi } from 'vitest'
 import * as policy from '../src/index.ts'
 import * as nodeSdk from '../src/node-sdk.ts'
@@ -76,6 +78,25 @@ test('a remount that does not wait for the unload exports as well', async () => 
   await second.dispose()
   expect(receiver.total(sc.METRIC_BARRIER_DURATION)).toBe(3)
   expect(app.logs.filter((line) => line.includes('already registered'))).toEqual([])
+})
+
+test('spans that other plugins close when everything is unloaded together are exported', async () => {
+  const receiver = await createOtlpReceiver()
+  const sibling = {
+    name: 'sibling',
+    apply(ctx: Context) {
+      const span = trace.getTracer('sibling').startSpan('closed late')
+      ctx.effect(() => async () => {
+        // As many promises later as a loader's groups may need to pass the unload on.
+        for (let depth = 0; depth < 50; depth += 1) await Promise.resolve()
+        span.end()
+      })
+    },
+  }
+  const app = await createApp({ plugins: [[nodeSdk, configOf(receiver)], [sibling], [policy]] })
+  await turn(app)
+  await app.dispose()
+  expect(receiver.spans.map(({ name }) => name)).toContain('closed late')
 })
 
 test('exports only the signals that were asked for', async () => {

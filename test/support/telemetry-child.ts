@@ -31,6 +31,8 @@ const { agent } = await harness.createAgent('child')
 await harness.say(agent, 'hi')
 console.log('said')
 
+// Long enough for an export of metrics to be under way.
+if (mode === 'plain') await new Promise((resolve) => void setTimeout(resolve, 1_200))
 if (mode === 'signal') {
   let signals = 0
   process.on('SIGTERM', () => {
