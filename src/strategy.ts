@@ -6,7 +6,8 @@ import type { Barrier } from './barrier.ts'
  *
  * - `flush`: wait for a flush. `group` shares one flush among the calls that the loop dispatches together;
  *   `delayMs` is then the longest wait for siblings, otherwise a fixed wait before the flush; `timeoutMs`
- *   rejects the barrier after that time (the smaller of it and the policy's own wins).
+ *   rejects the barrier after that time (the smaller of it and the policy's own wins). Only tool calls are grouped:
+ *   elsewhere a `group` decision is a plain flush.
  * - `start`: begin a flush and do not wait.
  * - `skip`: no flush.
  *

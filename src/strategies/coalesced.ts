@@ -15,7 +15,7 @@ const PLUGIN = `${SCOPE_NAME}/strategies/coalesced`
 /** Configuration of the coalesced strategy. */
 type Config = GroupConfig & ScopeConfig
 
-const Config: z<Config> = checked<Config>(
+const Config: z<Config, Required<Config>> = checked<Config, Required<Config>>(
   PLUGIN,
   z.object({ ...groupFields, ...scopeFields }),
   { ...groupRules, ...scopeRules },
@@ -24,7 +24,7 @@ const Config: z<Config> = checked<Config>(
 
 const LEFT_TO_REQUEST: Decision = Object.freeze({ kind: 'skip', reason: 'the request that follows flushes' })
 
-function createStrategy(config: Config): CheckpointStrategy {
+function createStrategy(config: Required<Config>): CheckpointStrategy {
   const applies = createScope(config)
   const shared: Decision = Object.freeze({ kind: 'flush', group: true, delayMs: config.groupDelayMs })
   return {
@@ -48,7 +48,7 @@ export default {
   name: 'checkpoint-strategy-coalesced',
   Config,
   /** Provide the strategy for as long as the plugin is mounted. */
-  apply(ctx: Context, config: Config): void {
-    ctx.provide('checkpointStrategy', createStrategy(config))
+  apply(ctx: Context, config?: Config): void {
+    ctx.provide('checkpointStrategy', createStrategy(new Config(config ?? {})))
   },
 }

@@ -8,7 +8,7 @@ export interface GroupConfig {
    * Longest time the first call of a group waits for its siblings, in milliseconds. It is reached only when a
    * sibling's policy or guard takes that long: calls that are denied or ask a person are not waited for.
    */
-  groupDelayMs: number
+  groupDelayMs?: number
 }
 
 /** Schema field of {@link GroupConfig}. */

@@ -16,7 +16,7 @@ const PLUGIN = `${SCOPE_NAME}/strategies/pipelined`
 /** Configuration of the pipelined strategy. */
 type Config = GroupConfig & ScopeConfig
 
-const Config: z<Config> = checked<Config>(
+const Config: z<Config, Required<Config>> = checked<Config, Required<Config>>(
   PLUGIN,
   z.object({ ...groupFields, ...scopeFields }),
   { ...groupRules, ...scopeRules },
@@ -25,7 +25,7 @@ const Config: z<Config> = checked<Config>(
 
 const START: Decision = Object.freeze({ kind: 'start' })
 
-function createStrategy(config: Config): CheckpointStrategy {
+function createStrategy(config: Required<Config>): CheckpointStrategy {
   const applies = createScope(config)
   const shared: Decision = Object.freeze({ kind: 'flush', group: true, delayMs: config.groupDelayMs })
   return {
@@ -49,7 +49,7 @@ export default {
   name: 'checkpoint-strategy-pipelined',
   Config,
   /** Provide the strategy for as long as the plugin is mounted. */
-  apply(ctx: Context, config: Config): void {
-    ctx.provide('checkpointStrategy', createStrategy(config))
+  apply(ctx: Context, config?: Config): void {
+    ctx.provide('checkpointStrategy', createStrategy(new Config(config ?? {})))
   },
 }

@@ -6,11 +6,11 @@ import type { Barrier } from '../barrier.ts'
 /** Limits a strategy to some agents; a barrier of any other agent gets a plain flush. */
 export interface ScopeConfig {
   /** Whether subagents take part: with all others, not at all, or alone. */
-  subagents: 'include' | 'exclude' | 'only'
+  subagents?: 'include' | 'exclude' | 'only'
   /** Ids or presets of the agents it applies to, exact or as globs. Empty: all. */
-  agents: string[]
+  agents?: string[]
   /** Ids or presets of agents it does not apply to, exact or as globs; stronger than `agents`. */
-  exceptAgents: string[]
+  exceptAgents?: string[]
 }
 
 /** Schema fields of {@link ScopeConfig}, to be spread into a strategy's own. */
@@ -38,7 +38,7 @@ export const scopeChecks = { agents: isPatternList, exceptAgents: isPatternList 
  * request before the first step) matches no name.
  * @param config - a checked config.
  */
-export function createScope({ subagents, agents, exceptAgents }: ScopeConfig): (barrier: Barrier) => boolean {
+export function createScope({ subagents, agents, exceptAgents }: Required<ScopeConfig>): (barrier: Barrier) => boolean {
   const isIncluded = agents.length === 0 ? undefined : createMatcher(agents)
   const isExcluded = exceptAgents.length === 0 ? undefined : createMatcher(exceptAgents)
   return ({ agentId, agentPreset, delegationDepth }) => {

@@ -14,24 +14,24 @@ const PLUGIN = `${SCOPE_NAME}/strategies/selective`
 /** Configuration of the selective strategy. */
 interface Config extends ScopeConfig {
   /** Tools that do not wait: exact names and globs. */
-  tools: string[]
+  tools?: string[]
 }
 
 const TOOLS_RULE = 'a list of at least one tool name or glob'
 
-const Config: z<Config> = checked<Config>(
+const Config: z<Config, Required<Config>> = checked<Config, Required<Config>>(
   PLUGIN,
   z.object({
     tools: z.array(z.string()).default([]).description('Tools that do not wait: exact names and globs.'),
     ...scopeFields,
-  }),
+  }) as unknown as z<Config, Required<Config>>,
   { tools: TOOLS_RULE, ...scopeRules },
   { tools: (tools) => tools.length > 0 && isPatternList(tools), ...scopeChecks },
 )
 
 const RELEASED: Decision = Object.freeze({ kind: 'skip', reason: 'the operator released this tool' })
 
-function createStrategy(config: Config): CheckpointStrategy {
+function createStrategy(config: Required<Config>): CheckpointStrategy {
   const applies = createScope(config)
   const isReleased = createMatcher(config.tools)
   return {
@@ -52,14 +52,15 @@ export default {
    * Provide the strategy for as long as the plugin is mounted.
    * @throws when the policy would overrule every answer, or no tool is named.
    */
-  apply(ctx: Context, config: Config): void {
-    if (config.tools.length === 0) throw new TypeError(`${PLUGIN}: tools must be ${TOOLS_RULE}, got none`)
+  apply(ctx: Context, config?: Config): void {
+    const resolved = new Config(config ?? {})
+    if (resolved.tools.length === 0) throw new TypeError(`${PLUGIN}: tools must be ${TOOLS_RULE}, got none`)
     if (!ctx.checkpoints.allowUnguarded) {
       throw new Error(
         `${PLUGIN}: the tools it names run before their call is durable, which the checkpoint policy does not allow; ` +
           'set allowUnguarded: true in the config of dsh-checkpoint-otel, or unmount this strategy',
       )
     }
-    ctx.provide('checkpointStrategy', createStrategy(config))
+    ctx.provide('checkpointStrategy', createStrategy(resolved))
   },
 }
