@@ -70,5 +70,5 @@ const WRONG_ORIGIN = 'only the page of the inspector itself, and programs that a
 
 /** Programs send no `Sec-Fetch-Site`; `none` is an address typed by the user. */
 function isSameOrigin({ headers }: IncomingMessage): boolean {
-  return ['same-origin', 'none', undefined].includes(headers['sec-fetch-site'] as string | undefined)
+  return ['same-origin', 'none', undefined].includes(headers['sec-fetch-site'])
 }

@@ -83,7 +83,7 @@ export interface Fake {
 /** Start it. */
 export async function createFake(config: object = {}): Promise<Fake> {
   const ctx = new Context()
-  onTestFinished(() => ctx.fiber.dispose() as Promise<void>)
+  onTestFinished(() => ctx.fiber.dispose())
   const logs: string[] = []
   ctx.logger.exporter({ levels: { default: 3 }, export: ({ args }) => void logs.push(args.map(String).join(' ')) })
   const observers = new Set<CheckpointObserver>()

@@ -12,7 +12,7 @@ const MAX_RETRY_MS = 10_000
  * @typedef {object} Listener
  * @property {(state: InspectorState) => void} onState - everything, after each connect.
  * @property {(update: InspectorUpdate) => void} onUpdate
- * @property {(status: 'connecting' | 'live' | 'lost') => void} onStatus
+ * @property {(status: 'live' | 'lost' | 'full') => void} onStatus - `full`: too many pages are open.
  */
 
 /**
@@ -34,7 +34,11 @@ export function connect({ onState, onUpdate, onStatus }) {
   }
   const lost = () => {
     close()
-    onStatus('lost')
+    // The stream does not say why it was refused.
+    fetch('api/events', { method: 'HEAD' }).then(
+      ({ status }) => onStatus(status === 503 ? 'full' : 'lost'),
+      () => onStatus('lost'),
+    )
     retry = setTimeout(open, retryMs)
     retryMs = Math.min(MAX_RETRY_MS, retryMs * 2)
   }

@@ -13,10 +13,22 @@ import { judge } from './verdict.js'
 /** Ages are shown in tenths of a second. */
 const TICK_MS = 100
 
+const LOST = {
+  level: 'bad',
+  headline: 'No answer from the agent process',
+  detail: 'It ended, was reloaded, or its event loop is blocked. Trying again.',
+}
+const FULL = {
+  level: 'watch',
+  headline: 'Too many of these pages are open',
+  detail: 'The agent process serves no more at a time. Close one; trying again.',
+}
+
 /** @type {InspectorState | undefined} */
 let state
 let receivedAt = 0
-let lost = false
+/** @type {'live' | 'lost' | 'full'} */
+let status = 'live'
 let paused = false
 let planned = false
 
@@ -34,11 +46,11 @@ connect({
     state = { ...state, ...update, last }
     received()
   },
-  onStatus(status) {
-    lost = status === 'lost'
-    setText(byId('connection'), status)
-    byId('connection').dataset['status'] = status
-    document.body.classList.toggle('lost', lost)
+  onStatus(current) {
+    status = current
+    setText(byId('connection'), current)
+    byId('connection').dataset['status'] = current
+    document.body.classList.toggle('lost', current !== 'live')
     showVerdict()
   },
 })
@@ -101,16 +113,13 @@ function tile(title, value, bad = false) {
 }
 
 function showTimes() {
-  const chosen = /** @type {HTMLInputElement | null} */ (document.querySelector('input[name=time]:checked'))
-  if (state !== undefined) showHistograms(state, chosen?.value === 'flushes' ? 'flushes' : 'waits')
+  const flushes = document.querySelector('input[name=time][value=flushes]:checked') !== null
+  if (state !== undefined) showHistograms(state, flushes ? 'flushes' : 'waits')
 }
 
 function showVerdict() {
-  if (state === undefined && !lost) return
-  const verdict =
-    lost || state === undefined
-      ? { level: 'bad', headline: 'No answer from the agent process', detail: 'It ended, was reloaded, or its event loop is blocked. Trying again.' }
-      : judge(state, performance.now() - receivedAt)
+  if (state === undefined && status === 'live') return
+  const verdict = status === 'live' && state !== undefined ? judge(state, performance.now() - receivedAt) : status === 'full' ? FULL : LOST
   byId('verdict').className = `verdict ${verdict.level}`
   setText(byId('verdict-headline'), verdict.headline)
   setText(byId('verdict-detail'), verdict.detail)
@@ -125,7 +134,7 @@ byId('pause').addEventListener('click', () => {
   show()
 })
 setInterval(() => {
-  if (paused || lost || state === undefined) return
+  if (paused || status !== 'live' || state === undefined) return
   tick()
   markStuck()
   showVerdict()
