@@ -29,6 +29,8 @@ export const TAIL_SAMPLING = join(ROOT, 'otel-collector.tail-sampling.yaml')
 export interface Collector {
   /** Base URL of its OTLP/HTTP receiver. */
   readonly otlp: string
+  /** Base URL of its OTLP/gRPC receiver. */
+  readonly grpc: string
   /** Port of its Prometheus exporter. */
   readonly port: number
   readonly telemetryPort: number
@@ -61,6 +63,7 @@ export async function startCollector(
   const healthUrl = `http://127.0.0.1:${health}/`
   const collector: Collector = {
     otlp: `http://127.0.0.1:${http}`,
+    grpc: `http://127.0.0.1:${grpc}`,
     port: port as number,
     telemetryPort: telemetryPort as number,
     healthUrl,
