@@ -293,8 +293,10 @@ export class Checkpoint {
   }
 
   /** A resumed session brought calls that recovery answered. */
-  recovered(calls: readonly RecoveredCall[]): void {
+  recovered(ledger: Ledger, calls: readonly RecoveredCall[]): void {
     for (const call of calls) {
+      // Of several verdicts the one that asks for attention.
+      if (ledger.recovery !== 'unknown') ledger.recovery = call.recovery
       this.telemetry.recovered(call)
       this.#observers.announce(call)
     }

@@ -87,9 +87,10 @@ export function apply(ctx: Context, config?: Config): void {
 
   ctx.on('session/event', (session, event) => follow(checkpoint, checkpoint.ledger(session), event))
   ctx.on('session/created', (session) => {
-    checkpoint.ledger(session).turnOpen = false
+    const ledger = checkpoint.ledger(session)
+    ledger.turnOpen = false
     try {
-      checkpoint.recovered(recoveredCalls(session))
+      checkpoint.recovered(ledger, recoveredCalls(session))
     } catch (error) {
       // A throw from here would veto the session; what cannot be read is not counted.
       log.warn('recovery', () => `cannot read the recovered calls of session ${session.id}: ${String(error)}`)

@@ -1,5 +1,6 @@
 /** What is durable of one session, and where its agent stands. */
 import type { Session } from '@deepseek-ai/dsh-session'
+import type { Recovery } from './barrier.ts'
 import type { ToolBatch } from './batch.ts'
 import type { TurnTrace } from './telemetry.ts'
 
@@ -77,6 +78,8 @@ export class Ledger {
   batch: ToolBatch | undefined
   /** Content of the last assistant message of the open step. */
   message: readonly unknown[] = []
+  /** Verdict of crash recovery over the session's calls, until its first turn has told of it. */
+  recovery: Recovery | undefined
   consecutiveFailures = 0
   /** Rejection of the last write that was started and failed. */
   earlyError: unknown = NO_ERROR

@@ -114,7 +114,9 @@ export class Telemetry {
         [sc.ATTR_CONVERSATION_ID]: ledger.session.id,
         [sc.ATTR_SESSION_ID]: ledger.session.id,
         [sc.ATTR_TURN]: ledger.turn,
+        [sc.ATTR_RECOVERY]: ledger.recovery,
       }
+      ledger.recovery = undefined
       const span = this.#tracer?.startSpan(sc.SPAN_TURN, { attributes }, outer)
       // Without an SDK there is nothing to be a child of, and the active context is left as it is.
       if (span === undefined || !trace.isSpanContextValid(span.spanContext())) return

@@ -2,11 +2,13 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import type { RecoveredCall } from '../src/index.ts'
+import { ATTR_RECOVERY, SPAN_TURN } from '../src/semconv.ts'
 import { createTool } from '../src/testing/harness.ts'
 import { createApp, tempFolder, type App } from './support/app.ts'
 import { isOnDisk, readLog } from './support/log.ts'
+import { registerSdk } from './support/sdk.ts'
 
 const CHILD = fileURLToPath(new URL('./support/crash-child.ts', import.meta.url))
 
@@ -101,4 +103,16 @@ test('a fork of a session whose calls were recovered does not count them again',
   const end = agent.session.events.findLast((event) => event.type === 'turn/end')
   app.ctx.sessions.fork(agent.session, end?.seq, 'fork' as never)
   expect(app.records.filter((record) => record.kind === 'recovered').map((record) => record.sessionId)).toEqual(['victim', 'victim'])
+})
+
+test('the first turn after a recovery carries its worst verdict on its span, and no later one', async () => {
+  const sdk = registerSdk()
+  const root = tempFolder()
+  await killAt(root, 'tool')
+  const app = await createApp({ root })
+  const { agent } = await app.resumeAgent('victim')
+  await app.say(agent, 'go on')
+  await app.say(agent, 'and on')
+  const turns = () => sdk.spans().filter((span) => span.name === SPAN_TURN)
+  await vi.waitFor(() => expect(turns().map((span) => span.attributes[ATTR_RECOVERY])).toEqual(['unknown', undefined]))
 })

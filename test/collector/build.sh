@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the programs the pipeline tests run, from the Go module proxy, into .cache/pipeline of the repository:
+# Builds the programs the pipeline tests run, from the Go module proxy, into ~/.cache/dsh-checkpoint-otel (or DSH_CHECKPOINT_CACHE), where a fresh clone finds them again:
 #   the collector with exactly the components that our configuration files name (manifest.yaml),
 #   a current Prometheus for its OTLP intake (prometheus/go.mod).
 #
@@ -11,7 +11,7 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
-cache=$(cd "$here/../.." && pwd)/.cache/pipeline
+cache=${DSH_CHECKPOINT_CACHE:-$HOME/.cache/dsh-checkpoint-otel}/pipeline
 builder=go.opentelemetry.io/collector/cmd/builder@v0.165.0
 limit=900
 

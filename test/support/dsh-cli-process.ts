@@ -1,12 +1,13 @@
 /** Child processes that end: a limit for each, a message that says which one and what it printed last. */
 import { spawn, type ChildProcess } from 'node:child_process'
+import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /** The repository. */
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-/** Installed hosts and packed tarballs, kept between runs; not in git. */
-export const CACHE = join(ROOT, '.cache')
+/** Installed hosts and packed tarballs, kept between runs and clones. */
+export const CACHE = process.env['DSH_CHECKPOINT_CACHE'] ?? join(homedir(), '.cache', 'dsh-checkpoint-otel')
 
 /** How a process ended. */
 export interface Finished {
