@@ -7,7 +7,6 @@
  * results or error messages.
  */
 import type { Context } from '@deepseek-ai/cordis'
-import type {} from './barrier.ts'
 import { LocalServer } from './http/server.ts'
 import { Config, PLUGIN } from './inspector/config.ts'
 import { createHandler } from './inspector/handler.ts'

@@ -1,41 +1,16 @@
-import type { Browser, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import * as policy from '../src/index.ts'
 import * as inspector from '../src/inspector.ts'
-import { MAX_STREAMS } from '../src/inspector/streams.ts'
 import { createTool, ScriptedModel } from '../src/testing/harness.ts'
 import { createApp, storageError } from './support/app.ts'
-import { CHROMIUM, launchChromium } from './support/browser.ts'
+import { hasChromium } from './support/browser.ts'
 import { createFake, openStream } from './support/inspector.ts'
-import { requirement } from './support/require.ts'
+import { openPage } from './support/pages.ts'
 import { freePort } from './support/scrape.ts'
 
-const OPEN = { id: 7, boundary: 'tool', guarded: true, sessionId: 's', delegationDepth: 0, pendingEvents: 1, strategy: 'default', waiting: true } as const
 const HOSTILE = '<img src=x onerror="document.title=1">'
 
-describe.skipIf(!requirement('Chromium (/usr/bin/chromium, or the path in CHROMIUM)', CHROMIUM !== undefined))('the page in Chromium', () => {
-  let browser: Browser
-  beforeAll(async () => {
-    browser = await launchChromium()
-  })
-  afterAll(() => browser?.close())
-
-  /** Open the page; whatever the browser complains of fails the test. */
-  async function openPage(port: number, options: Parameters<Browser['newPage']>[0] = {}): Promise<Page> {
-    const page = await browser.newPage(options)
-    const complaints: string[] = []
-    page.on('console', (message) => void (['error', 'warning'].includes(message.type()) && complaints.push(message.text())))
-    page.on('pageerror', (error) => void complaints.push(String(error)))
-    page.on('request', (request) => void (new URL(request.url()).host !== `127.0.0.1:${port}` && complaints.push(`asked ${request.url()}`)))
-    onTestFinished(async () => {
-      await page.close()
-      expect(complaints).toEqual([])
-    })
-    await page.goto(`http://127.0.0.1:${port}/`)
-    await page.locator('#connection[data-status=live]').waitFor()
-    return page
-  }
-
+describe.skipIf(!hasChromium())('the page in Chromium', () => {
   /** A real app whose model makes one call of a tool. */
   async function createInspected(toolName = 'write') {
     const port = await freePort()
@@ -178,34 +153,6 @@ describe.skipIf(!requirement('Chromium (/usr/bin/chromium, or the path in CHROMI
     expect(await page.title()).not.toBe('1')
   })
 
-  test('every control is reached with the Tab key, shows its focus and works from the keyboard', async () => {
-    const fake = await createFake()
-    const page = await openPage(fake.port)
-    fake.announce({ durationMs: 3 })
-    await page.locator('#settled-rows tr', { hasText: 'bash' }).waitFor()
-    const reached: string[] = []
-    for (let index = 0; index < 40; index += 1) {
-      await page.keyboard.press('Tab')
-      reached.push(await page.evaluate(`(() => {
-        const { activeElement: active } = document
-        const shown = active.matches('.choice input') ? active.nextElementSibling : active
-        const seen = getComputedStyle(shown).outlineStyle !== 'none' || active === document.body
-        return (active.id || active.value || active.textContent).trim().slice(0, 20) + (seen ? '' : ' UNSEEN')
-      })()`))
-    }
-    for (const wanted of ['pause', 'waits', 'last', 'filter-boundary', 'filter-outcome', 'filter-text', 'Opened', 'Waited', 'Decision', 'api/state']) {
-      expect(reached).toContain(wanted)
-    }
-    expect(reached.filter((name) => name.includes('UNSEEN'))).toEqual([])
-    await page.locator('#pause').focus()
-    await page.keyboard.press('Space')
-    expect(await page.locator('#pause').getAttribute('aria-pressed')).toBe('true')
-    await page.keyboard.press('Space')
-    await page.locator('input[value=last]').focus()
-    await page.keyboard.press('ArrowRight')
-    expect(await page.locator('input[value=slowest]').isChecked()).toBe(true)
-  })
-
   test('paused, the page keeps still while barriers settle; continued, it shows them all', async () => {
     const fake = await createFake()
     const page = await openPage(fake.port)
@@ -223,90 +170,6 @@ describe.skipIf(!requirement('Chromium (/usr/bin/chromium, or the path in CHROMI
     await page.getByRole('button', { name: 'Pause' }).click()
     await vi.waitFor(async () => expect(await rows.count()).toBe(2))
   })
-
-  test('landmarks, one main heading, names for every region, a caption for every table, a label for every control', async () => {
-    const fake = await createFake()
-    const page = await openPage(fake.port)
-    fake.announce({})
-    await page.locator('#settled-rows tr', { hasText: 'bash' }).waitFor()
-    const faults = await page.evaluate(`[
-      ...[...document.querySelectorAll('table')].filter((table) => !table.caption?.textContent).map(({ id }) => 'no caption: ' + id),
-      ...[...document.querySelectorAll('th')].filter((head) => !head.scope || !head.textContent).map((head) => 'no scope or text: ' + head.outerHTML),
-      ...[...document.querySelectorAll('[aria-labelledby]')].filter((region) => !document.getElementById(region.getAttribute('aria-labelledby'))).map(() => 'dangling label'),
-      ...[...document.querySelectorAll('[role=img]')].filter((image) => !image.ariaLabel).map(() => 'unnamed image'),
-      ...[...document.querySelectorAll('input, select')].filter((control) => control.labels.length === 0).map(({ id }) => 'no label: ' + id),
-      ...['header', 'main', 'footer', 'h1'].filter((tag) => document.querySelectorAll(tag).length !== 1),
-      ...(document.documentElement.lang === 'en' ? [] : ['no language']),
-    ]`)
-    expect(faults).toEqual([])
-    expect(await page.locator('[aria-live] .counting').count()).toBe(0)
-  })
-
-  test('light and dark follow the system, each with readable contrast, and a narrow window has no sideways scroll', async () => {
-    const fake = await createFake()
-    fake.announce({ outcome: 'rejected', flushOutcome: 'rejected', errorType: 'EIO' }, { outcome: 'aborted', flushOutcome: 'pending' }, {})
-    fake.open = [{ ...OPEN, ageMs: 9_000 }]
-    const grounds = []
-    for (const colorScheme of ['light', 'dark'] as const) {
-      const page = await openPage(fake.port, { colorScheme, viewport: { width: 390, height: 800 } })
-      await page.locator('#open-rows tr.bad').waitFor()
-      grounds.push(await page.evaluate('getComputedStyle(document.body).backgroundColor'))
-      expect(await page.evaluate(LOW_CONTRAST)).toEqual([])
-      expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true)
-    }
-    expect(new Set(grounds).size).toBe(2)
-  })
-
-  test('when the process stops answering the page says so; when it is back the page goes on by itself', async () => {
-    const fake = await createFake()
-    const page = await browser.newPage()
-    onTestFinished(() => page.close())
-    await page.goto(`http://127.0.0.1:${fake.port}/`)
-    await page.locator('#connection[data-status=live]').waitFor()
-    await fake.plugin.dispose()
-    await page.locator('#verdict.bad', { hasText: 'No answer from the agent process' }).waitFor()
-    fake.ctx.plugin(inspector as never, { port: fake.port } as never)
-    await page.locator('#connection[data-status=live]').waitFor({ timeout: 15_000 })
-    fake.announce({ callId: 'after' })
-    await page.locator('#settled-rows tr', { hasText: 'after' }).waitFor()
-    expect(await page.locator('#settled-rows tr').count()).toBe(1)
-  })
-
-  test('one page too many says so, and goes live when another is closed', async () => {
-    const fake = await createFake()
-    const streams = await Promise.all(Array.from({ length: MAX_STREAMS }, () => openStream(fake.port)))
-    const page = await browser.newPage()
-    onTestFinished(() => page.close())
-    await page.goto(`http://127.0.0.1:${fake.port}/`)
-    await page.locator('#verdict.watch', { hasText: 'Too many of these pages are open' }).waitFor()
-    streams[0]?.close()
-    await page.locator('#connection[data-status=live]').waitFor({ timeout: 15_000 })
-  })
-
-  test('a hidden page lets go of the agent process, and catches up when it is seen again', async () => {
-    const fake = await createFake()
-    const page = await openPage(fake.port)
-    const hide = (hidden: boolean) =>
-      page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${hidden}, configurable: true }); document.dispatchEvent(new Event('visibilitychange'))`)
-    await hide(true)
-    // As many places as there are: none is taken by the page.
-    await vi.waitFor(async () => {
-      const streams = await Promise.all(Array.from({ length: MAX_STREAMS }, () => openStream(fake.port)))
-      for (const stream of streams) stream.close()
-      await Promise.all(streams.map(({ ended }) => ended))
-      expect(streams.map(({ response }) => response.statusCode)).toEqual(streams.map(() => 200))
-    })
-    fake.announce({ callId: 'meanwhile' })
-    await hide(false)
-    await page.locator('#settled-rows tr', { hasText: 'meanwhile' }).waitFor()
-  })
-
-  test('with a token the browser asks its user once, and the stream works with what it was told', async () => {
-    const fake = await createFake({ token: 'hush' })
-    const page = await openPage(fake.port, { httpCredentials: { username: 'anybody', password: 'hush' } })
-    fake.announce({ callId: 'a' })
-    await page.locator('#settled-rows tr', { hasText: 'bash' }).waitFor()
-  })
 })
 
 /** The part of the browser's globals that is used: the tests are compiled without its types. */
@@ -314,25 +177,3 @@ interface Window {
   readonly document: { querySelector(selector: string): { value: string; click(): void; dispatchEvent(event: Event): void } }
   readonly requestAnimationFrame: (callback: () => void) => void
 }
-
-/** Texts whose contrast to their background is below WCAG AA. */
-const LOW_CONTRAST = `(() => {
-  const parse = (color) => color.match(/[\\d.]+/g).map(Number)
-  const luminance = ([r, g, b]) => [r, g, b].map((value) => value / 255)
-    .map((value) => (value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, value, index) => sum + value * [0.2126, 0.7152, 0.0722][index], 0)
-  const groundOf = (element) => {
-    for (let at = element; at; at = at.parentElement) {
-      const color = parse(getComputedStyle(at).backgroundColor)
-      if (color.length === 3 || color[3] > 0) return color
-    }
-    return [255, 255, 255]
-  }
-  const texts = [...document.querySelectorAll('body *')].filter((element) =>
-    [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim() !== '') && element.checkVisibility())
-  return texts.flatMap((element) => {
-    const [a, b] = [luminance(parse(getComputedStyle(element).color)), luminance(groundOf(element))]
-    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)
-    return ratio < 4.5 ? [element.textContent.trim().slice(0, 30) + ' ' + ratio.toFixed(2)] : []
-  })
-})()`

@@ -1,9 +1,14 @@
 /** Debian's Chromium, without a window and without a word to the network. */
 import { existsSync } from 'node:fs'
 import { chromium, type Browser } from 'playwright-core'
+import { requirement } from './require.ts'
 
-/** Where the browser is, if it is installed. */
-export const CHROMIUM = [process.env['CHROMIUM'], '/usr/bin/chromium'].find((path) => path !== undefined && existsSync(path))
+const CHROMIUM = [process.env['CHROMIUM'], '/usr/bin/chromium'].find((path) => path !== undefined && existsSync(path))
+
+/** Whether it is installed; see `requirement`. */
+export function hasChromium(): boolean {
+  return requirement('Chromium (/usr/bin/chromium, or the path in CHROMIUM)', CHROMIUM !== undefined)
+}
 
 /** Start it with a profile of its own. */
 export function launchChromium(): Promise<Browser> {
