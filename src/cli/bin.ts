@@ -4,9 +4,10 @@ import { Command, CommanderError } from 'commander'
 import { SCOPE_NAME, SCOPE_VERSION } from '../semconv.ts'
 import { EXIT_USAGE, UsageError, type CliCommand } from './command.ts'
 import { demoCommand } from './demo-command.ts'
+import { doctorCommand } from './doctor-command.ts'
 import { assertNode } from './host.ts'
 
-const COMMANDS: readonly CliCommand[] = [demoCommand]
+const COMMANDS: readonly CliCommand[] = [demoCommand, doctorCommand]
 
 // A reader that leaves early (`| head`) is no failure: the exit code still says what the run found.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

@@ -1,0 +1,166 @@
+/** The rows that the host would mount: asked of the host's own CLI, or put together from the files. */
+import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync, realpathSync } from 'node:fs'
+import { delimiter, dirname, join } from 'node:path'
+import type { Finding } from './report.ts'
+import { packageFolder, readManifest, type Place } from './place.ts'
+import { parseEntries, rowsOf, type Entry, type Row } from './rows.ts'
+
+/** Rows and where they came from. */
+export interface Composition {
+  readonly source: string
+  /** Undefined: nothing says what is mounted. */
+  readonly rows?: readonly Row[]
+  /** Rows of some bundles are not known: what is not seen may still be there. */
+  readonly partial?: boolean
+  readonly findings: readonly Finding[]
+}
+
+const CLI = '@deepseek-ai/dsh'
+const CLI_LIMIT_MS = 20_000
+const PATCH_FILE = 'cordis.patch.yml'
+const ROW_FILES = ['cordis.yml', 'cordis.yaml', 'cordis.json']
+
+/**
+ * Compose the configuration of a place.
+ * @param config - file of rows, for projects whose file has a name of its own.
+ */
+export function compose(place: Place, config?: string): Composition {
+  if (config !== undefined) return fromFile(config)
+  if (place.kind === 'profile') {
+    const cli = findCli(place)
+    return cli === undefined ? fromFiles(place) : fromCli(place, cli)
+  }
+  const file = ROW_FILES.map((name) => join(place.folder, name)).find((path) => existsSync(path))
+  return file === undefined ? { source: 'no file of rows: plugins are mounted in code', findings: [] } : fromFile(file)
+}
+
+/** Folder of the CLI: linked into the home by dsh itself, installed beside the profile, or found on the path. */
+function findCli(place: Place): string | undefined {
+  const installed = packageFolder(CLI, place.folder)
+  if (installed !== undefined) return installed
+  for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
+    const program = join(folder, 'dsh')
+    if (!existsSync(program)) continue
+    const candidate = dirname(dirname(entryOf(program)))
+    // Another program has this name too.
+    if (readManifest(candidate)?.name === CLI) return candidate
+  }
+  return undefined
+}
+
+/** The script behind a program: a symbolic link, or pnpm's shell shim that names it. */
+function entryOf(program: string): string {
+  const target = realpathSync(program)
+  const named = /"\$basedir\/([^"]+\/lib\/bin\.js)"/.exec(readFileSync(target, 'utf8').slice(0, MAX_SHIM))?.[1]
+  return named === undefined ? target : join(dirname(target), named)
+}
+
+const MAX_SHIM = 4_096
+
+function fromCli(place: Place, cli: string): Composition {
+  const args = [join(cli, 'lib/bin.js'), '--profile', place.profile ?? '', '--dump-config']
+  const env = { ...process.env, DSH_HOME: place.home }
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: place.folder, env, encoding: 'utf8', timeout: CLI_LIMIT_MS })
+  const source = `dsh ${readManifest(cli)?.version ?? ''} --dump-config`
+  // The first line is the sentence; what follows may quote the file.
+  const said = stderr?.split('\n').filter((line) => line.trim() !== '').slice(0, MAX_SAID) ?? []
+  if (status !== 0) {
+    const message = `dsh cannot compose this profile: ${said[0] ?? `it ended with ${String(status)}`}`
+    return { source, findings: [{ id: 'composition', level: 'error', message, change: `correct ${join(place.folder, PATCH_FILE)}` }] }
+  }
+  const findings = said.map((line): Finding => ({ id: 'composition', level: 'warning', message: `dsh says: ${line}` }))
+  return { source, rows: rowsOf(parseEntries(stdout), layersOf(stdout)), findings }
+}
+
+const MAX_SAID = 5
+
+/** The dump names the layer above the first row of each run of rows. */
+function layersOf(dump: string): Map<string, string> {
+  const layers = new Map<string, string>()
+  let layer = ''
+  for (const line of dump.split('\n')) {
+    layer = /^# == (.*)$/.exec(line)?.[1] ?? layer
+    const id = /^- id: ['"]?([^'"\s]+)/.exec(line)?.[1]
+    if (id !== undefined) layers.set(id, layer)
+  }
+  return layers
+}
+
+/** Bundles in their order, then the patch of the profile, then that of the home. */
+function fromFiles(place: Place): Composition {
+  const findings: Finding[] = []
+  const { layers, unknown } = layersIn(place)
+  if (unknown.length > 0) {
+    const message = `no dsh was found to ask, and the rows of ${unknown.join(', ')} are not known: what they mount is not seen here`
+    const change = `start dsh once with this profile, or put it on the PATH, and call the doctor again`
+    findings.push({ id: 'composition', level: 'warning', message, change })
+  }
+  const entries: Entry[] = []
+  const origins = new Map<string, string>()
+  for (const { label, file } of layers) {
+    const touch = (id: string) => origins.set(id, origins.has(id) ? `${origins.get(id)}, patched by ${label}` : label)
+    try {
+      for (const patch of parseEntries(readFileSync(file, 'utf8'))) {
+        if (apply(entries, patch, touch) || unknown.length > 0) continue
+        findings.push({ id: 'composition', level: 'warning', message: `${file}: a patch of ${JSON.stringify(patch.id)} fits no row and is skipped` })
+      }
+    } catch (error) {
+      findings.push(unreadable(file, error))
+    }
+  }
+  return { source: 'the files of the profile', rows: rowsOf(entries, origins), partial: unknown.length > 0, findings }
+}
+
+interface Layer {
+  readonly label: string
+  readonly file: string
+}
+
+function layersIn({ manifest, folder, home = '' }: Place): { readonly layers: Layer[]; readonly unknown: string[] } {
+  const layers: Layer[] = []
+  const unknown: string[] = []
+  for (const bundle of manifest.dsh?.profile?.bundles ?? []) {
+    const installed = packageFolder(bundle, folder)
+    const patch = installed === undefined ? undefined : readManifest(installed)?.dsh?.bundle?.patch
+    if (installed === undefined || patch === undefined) unknown.push(bundle)
+    else layers.push({ label: bundle, file: join(installed, patch) })
+  }
+  for (const file of [join(folder, PATCH_FILE), join(home, PATCH_FILE)]) {
+    if (existsSync(file)) layers.push({ label: file, file })
+  }
+  return { layers, unknown }
+}
+
+/** One patch, by the rules of the host; false when it fits nothing. */
+function apply(entries: Entry[], { id, insert, name, ...overrides }: Entry, touch: (id: string) => void): boolean {
+  const target = id === undefined ? undefined : flat(entries).find((entry) => entry.id === id)
+  if (insert !== undefined) {
+    if (id !== undefined && target?.group === undefined) return false
+    const list = target === undefined ? entries : ((target.config as Entry[] | undefined) ?? (target.config = []) as Entry[])
+    list.push(...insert)
+    for (const entry of flat(insert)) if (entry.id !== undefined) touch(entry.id)
+    return true
+  }
+  if (target === undefined || (name !== undefined && name !== target.name)) return false
+  Object.assign(target, overrides)
+  touch(id ?? '')
+  return true
+}
+
+function flat(entries: readonly Entry[]): Entry[] {
+  return entries.flatMap((entry) => [entry, ...(entry.group !== undefined && Array.isArray(entry.config) ? flat(entry.config as Entry[]) : [])])
+}
+
+function fromFile(file: string): Composition {
+  try {
+    return { source: file, rows: rowsOf(parseEntries(readFileSync(file, 'utf8'))), findings: [] }
+  } catch (error) {
+    return { source: file, findings: [unreadable(file, error)] }
+  }
+}
+
+function unreadable(file: string, error: unknown): Finding {
+  const { code, message } = error as NodeJS.ErrnoException
+  return { id: 'composition', level: 'error', message: `${file} cannot be read: ${code ?? message}`, change: `correct ${file}` }
+}
