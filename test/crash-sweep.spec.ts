@@ -7,7 +7,7 @@ import { cutPower } from './sweep/power-cut.ts'
 import { inFolder, live, sweep } from './sweep/sweep.ts'
 
 /** More of them in CI; the nightly size is `npm run sweep`. */
-const ROUNDS = Number(process.env['DSH_CHECKPOINT_SWEEP_ROUNDS'] ?? 24)
+const ROUNDS = Number(process.env['DSH_CHECKPOINT_SWEEP_ROUNDS'] ?? 40)
 const SEED = Number(process.env['DSH_CHECKPOINT_SWEEP_SEED'] ?? 8)
 const ROUND_LIMIT_MS = 5_000
 const NONE: ReadonlySet<string> = new Set()
@@ -50,7 +50,11 @@ test(
 
 test('a policy that does not wait is found out: its effects run before they are on disk, and the log forgets them', async () => {
   const policyModule = new URL('./support/no-wait-policy.ts', import.meta.url).href
-  const { unguarded, lost } = await dieAndExamine({ policyModule, slowSyncMs: 50, target: { point: 'body:effect', hit: 1 } })
+  const { unguarded, lost } = await dieAndExamine({
+    policyModule,
+    slowSyncMs: 50,
+    target: { point: 'body:effect', hit: 1 },
+  })
   expect(unguarded).toContain('call first-t1-write-0-0 ran before it was on disk')
   expect(lost).toContain('call first-t1-write-0-0 ran and the log has no such call')
 })

@@ -44,7 +44,11 @@ describe.each(faults)('$name ($code)', ({ code, later = code, told = code, creat
       const refused = await agent.settled()
       expect([refused.turn, refused.bodies, refused.requests]).toEqual(['error', [], []])
       expect(refused.results['refused']).toContain(told)
-      expect(refused.barriers.filter((record) => record.errorType !== undefined).map((record) => [record.boundary, record.outcome, record.errorType])).toEqual([
+      expect(
+        refused.barriers
+          .filter((record) => record.errorType !== undefined)
+          .map((record) => [record.boundary, record.outcome, record.errorType]),
+      ).toEqual([
         ['tool', 'rejected', code],
         ['step', 'rejected', later],
         ['turn', 'dispatched', later],

@@ -18,24 +18,30 @@ function wholeLog(root: string) {
 }
 
 describe.runIf(canMount)('a disk that is full (tmpfs of 256 KiB)', () => {
-  test.each(['none', 'zstd'] as const)('D03: kill -9 while it is full: nothing ran, the log is whole once it is free, and the session goes on (%s)', async (compression) => {
-    const volume = Volume.tmpfs()
-    const agent = await RemoteAgent.start({ root: volume.logs, compression })
-    await agent.turn({ calls: [{ name: 'write', id: 'before' }] }, {})
-    await agent.begin({ pause: true, calls: [WRITE] })
-    await agent.watch(({ requests }) => requests.length > 0)
-    volume.fill()
-    await agent.order({ kind: 'proceed' })
-    const refused = await agent.watch(({ barriers }) => barriers.some(({ errorType }) => errorType === 'ENOSPC'))
-    expect(refused.bodies).toEqual([])
-    await agent.kill()
-    volume.empty()
-    // A torn tail may be left: the kill can come before the backend took it back. Resuming repairs it.
-    const { events } = readOutside(findLog(volume.logs, SESSION) ?? '')
-    expect([isContiguous(events), [...callsOf(events)]]).toEqual([true, ['before']])
-    const verdict = await examine({ root: volume.logs, side: volume.path, compression, policy: {}, life: 'first' }, new Set())
-    expect(verdict).toMatchObject({ lost: [], unguarded: [], unreadable: [] })
-  })
+  test.each(['none', 'zstd'] as const)(
+    'D03: kill -9 while it is full: nothing ran, the log is whole once it is free, and the session goes on (%s)',
+    async (compression) => {
+      const volume = Volume.tmpfs()
+      const agent = await RemoteAgent.start({ root: volume.logs, compression })
+      await agent.turn({ calls: [{ name: 'write', id: 'before' }] }, {})
+      await agent.begin({ pause: true, calls: [WRITE] })
+      await agent.watch(({ requests }) => requests.length > 0)
+      volume.fill()
+      await agent.order({ kind: 'proceed' })
+      const refused = await agent.watch(({ barriers }) => barriers.some(({ errorType }) => errorType === 'ENOSPC'))
+      expect(refused.bodies).toEqual([])
+      await agent.kill()
+      volume.empty()
+      // A torn tail may be left: the kill can come before the backend took it back. Resuming repairs it.
+      const { events } = readOutside(findLog(volume.logs, SESSION) ?? '')
+      expect([isContiguous(events), [...callsOf(events)]]).toEqual([true, ['before']])
+      const verdict = await examine(
+        { root: volume.logs, side: volume.path, compression, policy: {}, life: 'first' },
+        new Set(),
+      )
+      expect(verdict).toMatchObject({ lost: [], unguarded: [], unreadable: [] })
+    },
+  )
 
   test('D03: the request itself is refused where a strategy leaves the step to it; the reject counter rises once a barrier', async () => {
     const volume = Volume.tmpfs()
@@ -114,7 +120,7 @@ test('D04: of ten barriers the third is refused and nothing else; failures in a 
   for (let barrier = 1; barrier <= 10; barrier += 1) {
     const request = { provider: 'scripted', model: 'm', messages: [], sessionId: agent.session.id }
     try {
-      for await (const chunk of app.ctx.llm.stream(request as never)) void chunk
+      for await (const chunk of app.ctx.llm.stream(request)) void chunk
       ended.push('ok')
     } catch (error) {
       ended.push(String((error as { code?: unknown }).code))

@@ -60,7 +60,9 @@ test.each(SUBJECTS)(
     const { events } = readOutside(findLog(root, SESSION) ?? '')
     expect(isContiguous(events)).toBe(true)
     expect(callsOf(events)).toContain('amid-traffic')
-    const lost = lines.filter(({ seq, at = 0 }) => seq !== undefined && seq >= events.length && at < killedAt - WINDOW_MS)
+    const lost = lines.filter(
+      ({ seq, at = 0 }) => seq !== undefined && seq >= events.length && at < killedAt - WINDOW_MS,
+    )
     expect(lost).toEqual([])
   },
 )
@@ -73,12 +75,20 @@ test('D08: a strategy that answers "done" without a flush is overruled and named
   })
   await app.mount({
     name: 'done-already',
-    apply: (ctx: typeof app.ctx) => void ctx.provide('checkpointStrategy', { name: 'done-already', decide: () => ({ kind: 'skip', reason: 'done' }) }),
+    apply: (ctx: typeof app.ctx) =>
+      void ctx.provide('checkpointStrategy', {
+        name: 'done-already',
+        decide: () => ({ kind: 'skip', reason: 'done' }),
+      }),
   })
   const { agent } = await app.createAgent()
   await app.say(agent, 'hi')
   expect(seen).toEqual([true])
   const guarded = app.barriers().filter((record) => record.guarded)
-  expect(guarded.map(({ overruled, flushOutcome, unguarded }) => [overruled, flushOutcome, unguarded])).toEqual(Array(3).fill(['guarded', 'durable', false]))
-  expect(app.logs.join('\n')).toMatch(/strategy "done-already" asked to skip at request: flushing, as allowUnguarded is not set/)
+  expect(guarded.map(({ overruled, flushOutcome, unguarded }) => [overruled, flushOutcome, unguarded])).toEqual(
+    Array.from({ length: 3 }, () => ['guarded', 'durable', false]),
+  )
+  expect(app.logs.join('\n')).toMatch(
+    /strategy "done-already" asked to skip at request: flushing, as allowUnguarded is not set/,
+  )
 })

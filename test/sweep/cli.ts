@@ -1,7 +1,8 @@
 /** `npm run sweep -- --rounds N --seed S`: kills agents and prints what it cost. Exit code 1 unless it cost nothing. */
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
-import { sweep, type SweepReport, type Tally } from './sweep.ts'
+import { sweep, type SweepReport } from './sweep.ts'
+import type { Tally } from './tally.ts'
 
 const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '1500' }, seed: { type: 'string' }, jobs: { type: 'string' } },

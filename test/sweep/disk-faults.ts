@@ -1,6 +1,8 @@
-/** The ways a disk and a file system fail that can be made real here, each with how it breaks and how it is mended. */
+/**
+ * The ways a disk and a file system fail that can be made real here, each with how it breaks and how it is mended.
+ * A table, and as long as the list of ways.
+ */
 import { chmodSync, chownSync, mkdirSync, readdirSync, renameSync, statSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
 import { findLog } from './outside.ts'
 import { SESSION } from './plan.ts'
 import type { RemoteAgent } from './remote-agent.ts'
@@ -95,7 +97,11 @@ export const DISK_FAULTS: readonly DiskFault[] = [
     code: 'ENOENT',
     create() {
       const volume = Volume.tmpfs()
-      return { root: volume.logs, break: () => renameSync(volume.logs, `${volume.logs}-away`), mend: () => renameSync(`${volume.logs}-away`, volume.logs) }
+      return {
+        root: volume.logs,
+        break: () => renameSync(volume.logs, `${volume.logs}-away`),
+        mend: () => renameSync(`${volume.logs}-away`, volume.logs),
+      }
     },
   },
   {
@@ -146,10 +152,15 @@ export const DISK_FAULTS: readonly DiskFault[] = [
     code: 'EFBIG',
     create() {
       const volume = Volume.tmpfs()
-      const limit = ({ process }: RemoteAgent, size: string) => void run('prlimit', '--pid', String(process.pid), `--fsize=${size}`)
+      const limit = ({ process }: RemoteAgent, size: string) =>
+        void run('prlimit', '--pid', String(process.pid), `--fsize=${size}`)
       const size = () => statSync(findLog(volume.logs, SESSION) ?? '').size
       // Half a record still fits: the write is cut short, then refused.
-      return { root: volume.logs, break: (agent) => limit(agent, `${size() + 1_000}:unlimited`), mend: (agent) => limit(agent, 'unlimited:unlimited') }
+      return {
+        root: volume.logs,
+        break: (agent) => limit(agent, `${size() + 1_000}:unlimited`),
+        mend: (agent) => limit(agent, 'unlimited:unlimited'),
+      }
     },
   },
   {
@@ -157,17 +168,17 @@ export const DISK_FAULTS: readonly DiskFault[] = [
     code: 'EMFILE',
     create() {
       const volume = Volume.tmpfs()
-      const limit = ({ process }: RemoteAgent, files: string) => void run('prlimit', '--pid', String(process.pid), `--nofile=${files}`)
+      const limit = ({ process }: RemoteAgent, files: string) =>
+        void run('prlimit', '--pid', String(process.pid), `--nofile=${files}`)
       const lowest = ({ process }: RemoteAgent) => {
         const open = new Set(readdirSync(`/proc/${process.pid}/fd`).map(Number))
         return Array.from({ length: open.size + 1 }, (_, fd) => fd).find((fd) => !open.has(fd)) ?? open.size
       }
-      return { root: volume.logs, break: (agent) => limit(agent, `${lowest(agent)}:4096`), mend: (agent) => limit(agent, '4096:4096') }
+      return {
+        root: volume.logs,
+        break: (agent) => limit(agent, `${lowest(agent)}:4096`),
+        mend: (agent) => limit(agent, '4096:4096'),
+      }
     },
   },
 ]
-
-/** Parent folder of a session's log, for those who look at what else lies there. */
-export function folderOf(root: string): string {
-  return dirname(findLog(root, SESSION) ?? root)
-}

@@ -44,7 +44,12 @@ export async function examine(plan: Plan, mayRelease: ReadonlySet<string>): Prom
   return verdict
 }
 
-async function examineSession(plan: Plan, sessionId: string, effects: readonly Effect[], verdict: Verdict): Promise<void> {
+async function examineSession(
+  plan: Plan,
+  sessionId: string,
+  effects: readonly Effect[],
+  verdict: Verdict,
+): Promise<void> {
   const path = findLog(plan.root, sessionId)
   const { events, recoverable, torn } = path === undefined ? NOTHING : readOutside(path)
   verdict.torn += torn
@@ -55,8 +60,10 @@ async function examineSession(plan: Plan, sessionId: string, effects: readonly E
       if (!effect.onDisk) verdict.unguarded.push(`call ${effect.callId} ran before it was on disk`)
       if (!recorded.has(effect.callId)) verdict.lost.push(`call ${effect.callId} ran and the log has no such call`)
     } else {
-      if (effect.durable < effect.needs) verdict.unguarded.push(`a request left with ${effect.durable} of ${effect.needs} events on disk`)
-      if (events.length < effect.needs) verdict.lost.push(`a request left after ${effect.needs} events, the log has ${events.length}`)
+      if (effect.durable < effect.needs)
+        verdict.unguarded.push(`a request left with ${effect.durable} of ${effect.needs} events on disk`)
+      if (events.length < effect.needs)
+        verdict.lost.push(`a request left after ${effect.needs} events, the log has ${events.length}`)
     }
   }
   const { before, after, recovered } = await takeTurn(plan, sessionId, path !== undefined)
@@ -66,9 +73,11 @@ async function examineSession(plan: Plan, sessionId: string, effects: readonly E
   const verdicts = new Map(recovered.map((call) => [call.callId, call.recovery]))
   for (const callId of expected) {
     const right = isRecorded.has(callId) ? 'unknown' : 'not_started'
-    if (verdicts.get(callId) !== right) verdict.lost.push(`call ${callId} was recovered as ${verdicts.get(callId) ?? 'nothing'}, not ${right}`)
+    if (verdicts.get(callId) !== right)
+      verdict.lost.push(`call ${callId} was recovered as ${verdicts.get(callId) ?? 'nothing'}, not ${right}`)
   }
-  if (recovered.length !== expected.length) verdict.lost.push(`${recovered.length} calls recovered, ${expected.length} expected`)
+  if (recovered.length !== expected.length)
+    verdict.lost.push(`${recovered.length} calls recovered, ${expected.length} expected`)
   verdict.lost.push(...untold(before, effects))
   checkTurn(plan, sessionId, after, verdict)
 }
@@ -84,7 +93,11 @@ async function takeTurn({ root, compression }: Plan, sessionId: string, exists: 
     const before = [...agent.session.events]
     harness.model.push([{ name: 'write', id: AFTERWARDS }])
     await harness.say(agent, 'go on')
-    return { before, after: [...agent.session.events], recovered: records.filter((record) => record.kind === 'recovered') }
+    return {
+      before,
+      after: [...agent.session.events],
+      recovered: records.filter((record) => record.kind === 'recovered'),
+    }
   } finally {
     await harness.dispose()
   }
@@ -130,7 +143,9 @@ function checkTurn({ root }: Plan, sessionId: string, after: readonly SessionEve
   const path = findLog(root, sessionId)
   const onDisk = path === undefined ? NOTHING : readOutside(path)
   if (onDisk.torn > 0 || onDisk.events.length !== after.length || !isContiguous(onDisk.events)) {
-    verdict.unreadable.push(`${sessionId}: after another turn the log holds ${onDisk.events.length} of ${after.length} events`)
+    verdict.unreadable.push(
+      `${sessionId}: after another turn the log holds ${onDisk.events.length} of ${after.length} events`,
+    )
   }
   if (!callsOf(onDisk.events).has(AFTERWARDS)) verdict.unreadable.push(`${sessionId}: the next turn is not in the log`)
 }

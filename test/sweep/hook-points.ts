@@ -1,6 +1,5 @@
 /** Points at every hook of the host: outside the policy, and inside it, where only what it released arrives. */
 import type { Context } from '@deepseek-ai/cordis'
-import type {} from '../../src/index.ts'
 import { reach } from './points.ts'
 import type { SideFile } from './side-file.ts'
 
@@ -47,7 +46,7 @@ export function outerHooks(side: SideFile, isForeign: boolean): object {
       // Before the backend hears of the event, and after everybody did.
       ctx.on('session/event', (_session, event) => reach(`append ${event.type}:before`), OUTERMOST)
       ctx.on('session/event', (_session, event) => reach(`append ${event.type}:after`))
-      ctx.on('session/flush', () => reach('flush:begin'), OUTERMOST as never)
+      ctx.on('session/flush', () => reach('flush:begin'), OUTERMOST)
     },
     inject: ['sessions'],
   }

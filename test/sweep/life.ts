@@ -5,7 +5,6 @@
  */
 import { writeSync } from 'node:fs'
 import type { Fiber } from '@deepseek-ai/cordis'
-import type { AgentHandle } from '@deepseek-ai/dsh-agent'
 import { createHarness, createTool, MODEL, PROVIDER, type ScriptedCall } from '../../src/testing/harness.ts'
 import * as ours from '../../src/index.ts'
 import { innerHooks, outerHooks } from './hook-points.ts'
@@ -33,22 +32,27 @@ async function body(exec: { readonly callId: string }, tool: string): Promise<vo
 }
 
 const policy = plan.policyModule === undefined ? ours : ((await import(plan.policyModule)) as object)
-const strategy = plan.strategy === undefined ? undefined : ((await import(plan.strategy.module)) as { default: object }).default
+const strategy =
+  plan.strategy === undefined ? undefined : ((await import(plan.strategy.module)) as { default: object }).default
 const harness = await createHarness({
   root: plan.root,
   compression: plan.compression,
   writeBatchMaxDelayMs: 5,
   model,
-  plugins: [[outerHooks(side, plan.policyModule !== undefined)], [policy, plan.policy], ...(strategy === undefined ? [] : [[strategy, plan.strategy?.config] as const])],
+  plugins: [
+    [outerHooks(side, plan.policyModule !== undefined)],
+    [policy, plan.policy],
+    ...(strategy === undefined ? [] : [[strategy, plan.strategy?.config] as const]),
+  ],
   tools: [
     createTool('write', (_args, exec) => body(exec, 'write')),
     createTool('read', (_args, exec) => body(exec, 'read'), { parallel: true }),
     createTool('delegate', async (_args, exec) => {
       await body(exec, 'delegate')
-      const { agent, dispose } = (await harness.createAgent(`${SESSION}-${plan.life}-${(subagents += 1)}`, { delegationDepth: 1 })) as AgentHandle
-      model.script(agent.session.id, [calls('sub', 'write'), 'sub done'])
-      await harness.say(agent, 'help')
-      await dispose()
+      const helper = await harness.createAgent(`${SESSION}-${plan.life}-${(subagents += 1)}`, { delegationDepth: 1 })
+      model.script(helper.agent.session.id, [calls('sub', 'write'), 'sub done'])
+      await harness.say(helper.agent, 'help')
+      await helper.dispose()
     }),
   ],
 })
@@ -60,7 +64,15 @@ const title = { provider: PROVIDER, model: MODEL, messages: [], sessionId: SESSI
 aim(plan.target)
 const { agent } = plan.resume === true ? await harness.resumeAgent(SESSION) : await harness.createAgent(SESSION)
 reach('born')
-await Promise.all([turn([calls('t1', 'write'), calls('t1', ...Array.from({ length: 8 }, () => 'read')), calls('t1', 'delegate', 'write'), 'done']), drainTitle()])
+await Promise.all([
+  turn([
+    calls('t1', 'write'),
+    calls('t1', ...Array.from({ length: 8 }, () => 'read')),
+    calls('t1', 'delegate', 'write'),
+    'done',
+  ]),
+  drainTitle(),
+])
 await Promise.all([turn([calls('t2', 'write'), calls('t2', 'read', 'read', 'read'), 'done']), swapStrategy()])
 heldBody = reloadPolicy
 await turn([calls('t3', 'write', 'write'), calls('t3', 'read', 'read'), 'done'])

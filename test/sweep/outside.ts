@@ -21,7 +21,9 @@ const NEWLINE = 10
 /** Path of a session's log below a root, once it exists. */
 export function findLog(root: string, sessionId: string): string | undefined {
   if (!existsSync(root)) return undefined
-  const name = readdirSync(root, { recursive: true, encoding: 'utf8' }).find((path) => path.includes(`${sessionId}/session.jsonl`) && !path.endsWith('.tmp'))
+  const name = readdirSync(root, { recursive: true, encoding: 'utf8' }).find(
+    (path) => path.includes(`${sessionId}/session.jsonl`) && !path.endsWith('.tmp'),
+  )
   return name === undefined ? undefined : join(root, name)
 }
 
@@ -47,7 +49,10 @@ export function readOutside(path: string): Outside {
 }
 
 function decode(text: Buffer): SessionEvent[] {
-  const lines = text.toString('utf8').split('\n').filter((line) => line !== '')
+  const lines = text
+    .toString('utf8')
+    .split('\n')
+    .filter((line) => line !== '')
   return lines.slice(1).flatMap((line) => decodeStorageRecord(JSON.parse(line)))
 }
 
@@ -69,7 +74,7 @@ function frameEnd(bytes: Buffer, start: number): number | undefined {
   const sizeFlag = descriptor >>> 6
   const dictionary = [0, 1, 2, 4][descriptor & 3] ?? 0
   let offset = start + 5 + (single ? 0 : 1) + dictionary + (sizeFlag === 0 ? (single ? 1 : 0) : 1 << sizeFlag)
-  for (let last = false; !last; ) {
+  for (let last = false; !last;) {
     if (bytes.length - offset < 3) return undefined
     const header = bytes.readUIntLE(offset, 3)
     last = (header & 1) === 1

@@ -18,7 +18,9 @@ export class RemoteAgent {
   /** Start the process; resolves when its agent is idle and has nothing on disk. */
   static async start(plan: Partial<RemotePlan> & { readonly root: string }): Promise<RemoteAgent> {
     const full: RemotePlan = { compression: 'none', policy: {}, ...plan }
-    const agent = new RemoteAgent(fork(CHILD, [JSON.stringify(full)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] }))
+    const agent = new RemoteAgent(
+      fork(CHILD, [JSON.stringify(full)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] }),
+    )
     onTestFinished(() => agent.kill())
     await agent.#sight()
     return agent
@@ -74,7 +76,7 @@ export class RemoteAgent {
         throw new Error(`the agent process ended (code ${code}, ${name})`)
       })
       exit.catch(() => {})
-      return (await Promise.race([message, exit]))[0] as Sight
+      return (await Promise.race([message, exit]))[0]
     } finally {
       waiting.abort()
     }

@@ -22,7 +22,8 @@ let running: Promise<void> | undefined
 const body = (_args: unknown, exec: { readonly callId: string }) => void bodies.push(exec.callId)
 const model = new ScriptedModel()
 model.onRequest = (request) => requests.push(textOf(request))
-const strategy = plan.strategy === undefined ? undefined : ((await import(plan.strategy.module)) as { default: object }).default
+const strategy =
+  plan.strategy === undefined ? undefined : ((await import(plan.strategy.module)) as { default: object }).default
 const eyes = {
   name: 'eyes',
   apply(ctx: Context) {
@@ -41,7 +42,11 @@ const harness = await createHarness({
   compression: plan.compression,
   model,
   tools: [createTool('write', body), createTool('read', body, { parallel: true })],
-  plugins: [[eyes], [policy, plan.policy], ...(strategy === undefined ? [] : [[strategy, plan.strategy?.config] as const])],
+  plugins: [
+    [eyes],
+    [policy, plan.policy],
+    ...(strategy === undefined ? [] : [[strategy, plan.strategy?.config] as const]),
+  ],
 })
 const { checkpoints } = harness.ctx
 checkpoints.observe((record) => {

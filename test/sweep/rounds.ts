@@ -53,11 +53,17 @@ export interface Round {
  * taking turns; further ones complete the product; what remains is random.
  * @param points - the points of a whole life with how often it passes them, by strategy name.
  */
-export function* plannedRounds(points: ReadonlyMap<string, Readonly<Record<string, number>>>, seed: number): Generator<Round> {
+export function* plannedRounds(
+  points: ReadonlyMap<string, Readonly<Record<string, number>>>,
+  seed: number,
+): Generator<Round> {
   const random = createRandom(seed)
   const below = (limit: number) => Math.floor(random() * limit)
   const names = shuffled([...new Set([...points.values()].flatMap((counts) => Object.keys(counts)))], random)
-  const combinations = shuffled(SUBJECTS.flatMap((subject) => ENCODINGS.map((compression) => ({ subject, compression }))), random)
+  const combinations = shuffled(
+    SUBJECTS.flatMap((subject) => ENCODINGS.map((compression) => ({ subject, compression }))),
+    random,
+  )
   const make = (combination: (typeof combinations)[number], point: string | undefined): Round => {
     const counts = points.get(combination.subject.name) ?? {}
     const total = Object.values(counts).reduce((sum, count) => sum + count, 0)
@@ -84,19 +90,26 @@ export function* plannedRounds(points: ReadonlyMap<string, Readonly<Record<strin
   for (;;) yield make(combinations[below(combinations.length)] as (typeof combinations)[number], undefined)
 }
 
+/** Groups of points in the table; the first that matches counts. */
+const FAULTS: readonly (readonly [pattern: RegExp, fault: string])[] = [
+  [/inside-write$/, 'inside a file write'],
+  [/-write$|-link$|before-sync$/, 'between write and fsync'],
+  [/after-sync$/, 'between fsync and return'],
+  [/^append /, 'around an event'],
+  [/^body/, 'in a tool body'],
+  [/^adapter/, 'in the model adapter'],
+  [/^swap/, 'while the strategy is swapped'],
+  [/^reload/, 'while the policy is reloaded'],
+  [/^dispose/, 'while the application ends'],
+]
+
 function faultOf(point: string): string {
-  if (/inside-write$/.test(point)) return 'inside a file write'
-  if (/-write$|-link$|before-sync$/.test(point)) return 'between write and fsync'
-  if (/after-sync$/.test(point)) return 'between fsync and return'
-  if (/^append /.test(point)) return 'around an event'
-  if (/^body/.test(point)) return 'in a tool body'
-  if (/^adapter/.test(point)) return 'in the model adapter'
-  if (/^swap/.test(point)) return 'while the strategy is swapped'
-  if (/^reload/.test(point)) return 'while the policy is reloaded'
-  if (/^dispose/.test(point)) return 'while the application ends'
-  return 'around a hook'
+  return FAULTS.find(([pattern]) => pattern.test(point))?.[1] ?? 'around a hook'
 }
 
 function shuffled<T>(items: readonly T[], random: () => number): T[] {
-  return items.map((item) => ({ item, key: random() })).toSorted((a, b) => a.key - b.key).map(({ item }) => item)
+  return items
+    .map((item) => ({ item, key: random() }))
+    .toSorted((a, b) => a.key - b.key)
+    .map(({ item }) => item)
 }

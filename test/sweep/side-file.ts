@@ -8,9 +8,22 @@ import { callsOf, findLog, readOutside } from './outside.ts'
 
 /** One thing that left the process. */
 export type Effect =
-  | { readonly kind: 'call'; readonly sessionId: string; readonly callId: string; readonly tool: string; readonly onDisk: boolean; readonly guarded: boolean }
+  | {
+      readonly kind: 'call'
+      readonly sessionId: string
+      readonly callId: string
+      readonly tool: string
+      readonly onDisk: boolean
+      readonly guarded: boolean
+    }
   /** `needs`: events recorded before the host asked for the stream; `durable`: events on disk when the adapter was called. */
-  | { readonly kind: 'request'; readonly sessionId: string; readonly needs: number; readonly durable: number; readonly guarded: boolean }
+  | {
+      readonly kind: 'request'
+      readonly sessionId: string
+      readonly needs: number
+      readonly durable: number
+      readonly guarded: boolean
+    }
 
 /** What a life does to the outside world. */
 export class SideFile {
@@ -39,7 +52,14 @@ export class SideFile {
   /** A body has its effect now. */
   effect(callId: string, tool: string): void {
     const { sessionId = '', guarded = false } = this.#calls.get(callId) ?? {}
-    this.#write({ kind: 'call', sessionId, callId, tool, onDisk: callsOf(this.#onDisk(sessionId)).has(callId), guarded })
+    this.#write({
+      kind: 'call',
+      sessionId,
+      callId,
+      tool,
+      onDisk: callsOf(this.#onDisk(sessionId)).has(callId),
+      guarded,
+    })
   }
 
   /** An adapter sends a request now. */

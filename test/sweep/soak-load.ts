@@ -3,7 +3,6 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '@deepseek-ai/cordis'
-import type { AgentHandle } from '@deepseek-ai/dsh-agent'
 import type { GenerateOptions, StreamChunk } from '@deepseek-ai/dsh-llm'
 import { createTool, ScriptedModel, type Harness } from '../../src/testing/harness.ts'
 import { createRandom } from '../../src/testing/wait.ts'
@@ -85,7 +84,8 @@ export class SoakLoad {
 
   async #life(delegationDepth: number, turns: number): Promise<void> {
     const id = `soak-${(this.agents += 1)}`
-    const { agent, dispose } = (await this.harness.createAgent(id, { delegationDepth })) as AgentHandle
+    const handle = await this.harness.createAgent(id, { delegationDepth })
+    const { agent } = handle
     try {
       for (let turn = 0; turn < turns && !this.#stopped; turn += 1) {
         this.turns += 1
@@ -98,7 +98,7 @@ export class SoakLoad {
         await ended
       }
     } finally {
-      await dispose()
+      await handle.dispose()
       // The host writes the rest of a disposed session in the background; what comes after this goes with the whole folder.
       await rm(join(this.#root, '_no-cwd', id), { recursive: true, force: true }).catch(() => {})
     }
@@ -123,7 +123,8 @@ class SoakModel extends ScriptedModel {
     const call = (name: string) => ({ name, id: `call-${(this.#calls += 1)}` })
     if (chance < 0.35) return new ScriptedModel(['done']).stream(request)
     if (chance < 0.6) return new ScriptedModel([[call('write')]]).stream(request)
-    if (chance < 0.95) return new ScriptedModel([[call('read'), call('read'), call('read'), call('write')]]).stream(request)
+    if (chance < 0.95)
+      return new ScriptedModel([[call('read'), call('read'), call('read'), call('write')]]).stream(request)
     return new ScriptedModel([[call('delegate')]]).stream(request)
   }
 }

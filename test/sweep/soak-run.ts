@@ -59,7 +59,15 @@ export async function soak({ minutes, agents, seed, onSample }: SoakOptions): Pr
       [policy, {}],
       [prometheus, { port }],
       // Nobody listens there: spans and metrics pile up as far as the exporter lets them.
-      [nodeSdk, { endpoint: `http://127.0.0.1:${await freePort()}`, signals: ['traces', 'metrics'], metricsIntervalMs: 1_000, exportTimeoutMs: 500 }],
+      [
+        nodeSdk,
+        {
+          endpoint: `http://127.0.0.1:${await freePort()}`,
+          signals: ['traces', 'metrics'],
+          metricsIntervalMs: 1_000,
+          exportTimeoutMs: 500,
+        },
+      ],
     ],
   })
   const violations: string[] = []
@@ -89,10 +97,22 @@ export async function soak({ minutes, agents, seed, onSample }: SoakOptions): Pr
     await within(DRAIN_LIMIT_MS, 'the last turns', running)
     while (harness.ctx.checkpoints.open().length > 0) await sleep(10)
     const scraped = fromScrape(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text())
-    violations.push(...disagreements('ctx.checkpoints', observed, recorded), ...disagreements('the scrape', observed, scraped.counts), ...scraped.violations)
+    violations.push(
+      ...disagreements('ctx.checkpoints', observed, recorded),
+      ...disagreements('the scrape', observed, scraped.counts),
+      ...scraped.violations,
+    )
     const growth = isFlat(heapMiB)
     if (growth !== undefined) violations.push(growth)
-    return { observed, scraped: scraped.counts, heapMiB, turns: load.turns, agents: load.agents, injected: load.injected, violations }
+    return {
+      observed,
+      scraped: scraped.counts,
+      heapMiB,
+      turns: load.turns,
+      agents: load.agents,
+      injected: load.injected,
+      violations,
+    }
   } finally {
     load.stop()
     await within(DRAIN_LIMIT_MS, 'the end of the application', harness.dispose())

@@ -37,7 +37,12 @@ export function fromScrape(body: string): { counts: Counts; violations: string[]
     rejectedTools: refused('tool'),
     rejectedRequests: refused('request'),
   }
-  const atRest = ['dsh_checkpoint_barrier_active', 'dsh_checkpoint_barrier_oldest_age_seconds', 'dsh_checkpoint_unguarded_total', 'dsh_checkpoint_strategy_faults_total']
+  const atRest = [
+    'dsh_checkpoint_barrier_active',
+    'dsh_checkpoint_barrier_oldest_age_seconds',
+    'dsh_checkpoint_unguarded_total',
+    'dsh_checkpoint_strategy_faults_total',
+  ]
   const violations = atRest.flatMap((name) => (sum(name) === 0 ? [] : [`${name} is ${sum(name)} at the end`]))
   return { counts, violations }
 }

@@ -26,6 +26,7 @@ const original = { ...fs }
 const probe = await fs.open('/dev/null')
 const handles = Object.getPrototypeOf(probe) as FileHandle
 await probe.close()
+// oxlint-disable-next-line typescript/unbound-method -- each is called with the handle it is taken from
 const { writeFile, sync, truncate, write } = handles
 
 fs.open = async (path, flags, mode) => {
@@ -53,7 +54,12 @@ handles.writeFile = async function (this: FileHandle, data, options) {
   reach(`${file.kind}:before-write`)
   if (meets(`${file.kind}:inside-write`)) {
     const bytes = Buffer.from(data as string)
-    await (write as (buffer: Buffer, offset: number, length: number) => Promise<unknown>).call(this, bytes, 0, Math.ceil(bytes.length / 2))
+    await (write as (buffer: Buffer, offset: number, length: number) => Promise<unknown>).call(
+      this,
+      bytes,
+      0,
+      Math.ceil(bytes.length / 2),
+    )
     die(`${file.kind}:inside-write`)
   }
   await writeFile.call(this, data, options)
@@ -65,7 +71,8 @@ handles.sync = async function (this: FileHandle) {
   reach(`${file.kind}:before-sync`)
   if (slowSyncMs !== undefined) await sleep(Math.random() * slowSyncMs)
   if (!lyingSync) await sync.call(this)
-  if (!lyingSync || file.kind !== 'append') note(file.kind === 'folder' ? { folder: file.path } : { path: file.path, size: fstatSync(this.fd).size })
+  if (!lyingSync || file.kind !== 'append')
+    note(file.kind === 'folder' ? { folder: file.path } : { path: file.path, size: fstatSync(this.fd).size })
   reach(`${file.kind}:after-sync`)
 }
 handles.truncate = async function (this: FileHandle, length) {

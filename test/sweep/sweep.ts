@@ -9,26 +9,13 @@ import { findLog } from './outside.ts'
 import { SESSION, type Plan } from './plan.ts'
 import { cutPower } from './power-cut.ts'
 import { plannedRounds, SUBJECTS, type Round } from './rounds.ts'
+import { add, emptyTally, type Tally } from './tally.ts'
 
 const LIFE = fileURLToPath(new URL('./life.ts', import.meta.url))
 const PRELOAD = new URL('./storage-points.ts', import.meta.url).href
 /** A life takes about a second; one that takes this long hangs. */
 const LIFE_LIMIT_MS = 60_000
 const STDERR_KEPT = 2_000
-
-/** One line of the table. */
-export interface Tally {
-  rounds: number
-  effects: number
-  lost: number
-  unguarded: number
-  unreadable: number
-  recovered: number
-  exempt: number
-  torn: number
-  /** Lives that ended before they came to their point. */
-  survived: number
-}
 
 /** What a sweep found. */
 export interface SweepReport {
@@ -67,7 +54,8 @@ export async function sweep({ rounds, seed, jobs, onRound }: SweepOptions): Prom
         if (died[0] === 'survived') sum.survived += 1
       }
       const what = `${round.subject.name}, ${round.compression}, ${JSON.stringify(round.target)}, ${round.aftermath} (${died.join(', then ')})`
-      for (const problem of [...verdict.lost, ...verdict.unguarded, ...verdict.unreadable]) report.problems.push(`${what}: ${problem}`)
+      for (const problem of [...verdict.lost, ...verdict.unguarded, ...verdict.unreadable])
+        report.problems.push(`${what}: ${problem}`)
       onRound?.((done += 1), report)
     }
   }
@@ -78,12 +66,21 @@ export async function sweep({ rounds, seed, jobs, onRound }: SweepOptions): Prom
 /** The points of a life that nothing kills, by strategy. */
 async function wholeLives(): Promise<Map<string, Record<string, number>>> {
   const lives = await Promise.all(
-    SUBJECTS.map((subject) => inFolder(async (root, side) => {
-      const { output, signal } = await live({ root, side, compression: 'none', policy: subject.policy, strategy: subject.strategy, life: 'whole' })
-      const points = /^points (.*)$/m.exec(output)?.[1]
-      if (points === undefined) throw new Error(`a life under ${subject.name} ended early (${signal}):\n${output}`)
-      return [subject.name, JSON.parse(points) as Record<string, number>] as const
-    })),
+    SUBJECTS.map((subject) =>
+      inFolder(async (root, side) => {
+        const { output, signal } = await live({
+          root,
+          side,
+          compression: 'none',
+          policy: subject.policy,
+          strategy: subject.strategy,
+          life: 'whole',
+        })
+        const points = /^points (.*)$/m.exec(output)?.[1]
+        if (points === undefined) throw new Error(`a life under ${subject.name} ended early (${signal}):\n${output}`)
+        return [subject.name, JSON.parse(points) as Record<string, number>] as const
+      }),
+    ),
   )
   return new Map(lives)
 }
@@ -91,7 +88,15 @@ async function wholeLives(): Promise<Map<string, Record<string, number>>> {
 async function runRound(round: Round): Promise<{ verdict: Verdict; died: string[] }> {
   return inFolder(async (root, side) => {
     const { subject, compression, target } = round
-    const plan: Plan = { root, side, compression, policy: subject.policy, strategy: subject.strategy, target, life: 'first' }
+    const plan: Plan = {
+      root,
+      side,
+      compression,
+      policy: subject.policy,
+      strategy: subject.strategy,
+      target,
+      life: 'first',
+    }
     const died = [await die(plan)]
     if (round.aftermath === 'power cut') cutPower(side, round.kept)
     let failure: string | undefined
@@ -119,7 +124,11 @@ async function die(plan: Plan): Promise<string> {
 }
 
 export async function live(plan: Plan): Promise<{ output: string; code: number | null; signal: string | null }> {
-  const child = spawn(process.execPath, ['--unhandled-rejections=strict', '--import', PRELOAD, LIFE, JSON.stringify(plan)], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(
+    process.execPath,
+    ['--unhandled-rejections=strict', '--import', PRELOAD, LIFE, JSON.stringify(plan)],
+    { stdio: ['ignore', 'pipe', 'pipe'] },
+  )
   let output = ''
   child.stdout.on('data', (chunk) => (output += chunk))
   child.stderr.on('data', (chunk) => (output = (output + chunk).slice(-STDERR_KEPT * 4)))
@@ -141,19 +150,4 @@ export async function inFolder<T>(act: (root: string, side: string) => Promise<T
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
-}
-
-function emptyTally(): Tally {
-  return { rounds: 0, effects: 0, lost: 0, unguarded: 0, unreadable: 0, recovered: 0, exempt: 0, torn: 0, survived: 0 }
-}
-
-function add(tally: Tally, verdict: Verdict): void {
-  tally.rounds += 1
-  tally.effects += verdict.effects
-  tally.recovered += verdict.recovered
-  tally.exempt += verdict.exempt
-  tally.torn += verdict.torn > 0 ? 1 : 0
-  tally.lost += verdict.lost.length
-  tally.unguarded += verdict.unguarded.length
-  tally.unreadable += verdict.unreadable.length
 }

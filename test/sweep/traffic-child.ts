@@ -16,7 +16,8 @@ export interface TrafficPlan {
 const EVERY_MS = 20
 const plan = JSON.parse(process.argv[2] ?? '{}') as TrafficPlan
 const say = (line: object) => void writeSync(1, `${JSON.stringify(line)}\n`)
-const strategy = plan.strategy === undefined ? undefined : ((await import(plan.strategy.module)) as { default: object }).default
+const strategy =
+  plan.strategy === undefined ? undefined : ((await import(plan.strategy.module)) as { default: object }).default
 const harness = await createHarness({
   root: plan.root,
   compression: 'none',
@@ -24,7 +25,8 @@ const harness = await createHarness({
   plugins: [[policy, plan.policy], ...(strategy === undefined ? [] : [[strategy, plan.strategy?.config] as const])],
 })
 harness.ctx.checkpoints.observe((record) => {
-  if (record.kind === 'barrier') say({ barrier: record.boundary, waitedMs: record.durationMs, unguarded: record.unguarded })
+  if (record.kind === 'barrier')
+    say({ barrier: record.boundary, waitedMs: record.durationMs, unguarded: record.unguarded })
 })
 const { agent } = await harness.createAgent(SESSION)
 harness.model.push([{ name: 'write', id: 'amid-traffic' }], 'done')

@@ -12,25 +12,33 @@ export function run(command: string, ...args: readonly string[]): string {
 }
 
 /** Whether this process may mount, and if not, why tests of disk faults are skipped. */
-export const canMount = requirement('the right to mount a file system (run as root)', tries(() => {
-  const folder = mkdtempSync(join(tmpdir(), 'dsh-mount-'))
-  run('mount', '-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', folder)
-  run('umount', folder)
-  rmSync(folder, { recursive: true })
-}))
+export const canMount = requirement(
+  'the right to mount a file system (run as root)',
+  tries(() => {
+    const folder = mkdtempSync(join(tmpdir(), 'dsh-mount-'))
+    run('mount', '-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', folder)
+    run('umount', folder)
+    rmSync(folder, { recursive: true })
+  }),
+)
 
 /** Whether a block device with ext4 can be made of a file, which freezing and thin disks need. */
-export const canLoop = canMount && requirement('ext4 on a loop device (mkfs.ext4, losetup, fsfreeze)', tries(() => {
-  const folder = mkdtempSync(join(tmpdir(), 'dsh-loop-'))
-  run('truncate', '-s', '1M', `${folder}/image`)
-  run('mkfs.ext4', '-q', `${folder}/image`)
-  mkdirSync(`${folder}/mount`)
-  run('mount', '-o', 'loop', `${folder}/image`, `${folder}/mount`)
-  run('fsfreeze', '-f', `${folder}/mount`)
-  run('fsfreeze', '-u', `${folder}/mount`)
-  run('umount', `${folder}/mount`)
-  rmSync(folder, { recursive: true })
-}))
+export const canLoop =
+  canMount &&
+  requirement(
+    'ext4 on a loop device (mkfs.ext4, losetup, fsfreeze)',
+    tries(() => {
+      const folder = mkdtempSync(join(tmpdir(), 'dsh-loop-'))
+      run('truncate', '-s', '1M', `${folder}/image`)
+      run('mkfs.ext4', '-q', `${folder}/image`)
+      mkdirSync(`${folder}/mount`)
+      run('mount', '-o', 'loop', `${folder}/image`, `${folder}/mount`)
+      run('fsfreeze', '-f', `${folder}/mount`)
+      run('fsfreeze', '-u', `${folder}/mount`)
+      run('umount', `${folder}/mount`)
+      rmSync(folder, { recursive: true })
+    }),
+  )
 
 /** A mounted file system; it goes with the test, and with the test's process however that ends. */
 export class Volume {
@@ -56,9 +64,13 @@ export class Volume {
     const path = mkdtempSync(join(tmpdir(), 'dsh-volume-'))
     mount(path)
     // Thaws and unmounts when this process is gone, even by SIGKILL: its stdin ends.
-    const keeper = spawn('sh', ['-c', `read _; fsfreeze -u "${path}" 2>/dev/null; umount -l "${path}" 2>/dev/null; rmdir "${path}"`], {
-      stdio: ['pipe', 'ignore', 'ignore'],
-    })
+    const keeper = spawn(
+      'sh',
+      ['-c', `read _; fsfreeze -u "${path}" 2>/dev/null; umount -l "${path}" 2>/dev/null; rmdir "${path}"`],
+      {
+        stdio: ['pipe', 'ignore', 'ignore'],
+      },
+    )
     const volume = new Volume(path)
     onTestFinished(async () => {
       const gone = new Promise((resolve) => void keeper.once('exit', resolve))
