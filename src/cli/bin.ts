@@ -2,12 +2,14 @@
 /** The executable: one entry of `COMMANDS` per command. */
 import { Command, CommanderError } from 'commander'
 import { SCOPE_NAME, SCOPE_VERSION } from '../semconv.ts'
+import { benchCommand } from './bench-command.ts'
+import { Interrupted } from './bench/workspace.ts'
 import { EXIT_USAGE, UsageError, type CliCommand } from './command.ts'
 import { demoCommand } from './demo-command.ts'
 import { doctorCommand } from './doctor-command.ts'
 import { assertNode } from './host.ts'
 
-const COMMANDS: readonly CliCommand[] = [demoCommand, doctorCommand]
+const COMMANDS: readonly CliCommand[] = [demoCommand, benchCommand, doctorCommand]
 
 // A reader that leaves early (`| head`) is no failure: the exit code still says what the run found.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -27,7 +29,7 @@ async function main(argv: readonly string[]): Promise<number> {
     const command = program.command(entry.name).description(entry.summary).allowExcessArguments(false)
     entry.configure(command)
     command.action(async () => {
-      code = await entry.run(command.opts())
+      code = await entry.run(command.opts(), command.args)
     })
   }
   try {
@@ -37,6 +39,7 @@ async function main(argv: readonly string[]): Promise<number> {
   } catch (error) {
     // commander has said what is wrong; help and version end here too, with exit code 0.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT_USAGE
+    if (error instanceof Interrupted) return error.exitCode
     if (!(error instanceof UsageError)) throw error
     process.stderr.write(`error: ${error.message}\n`)
     return EXIT_USAGE

@@ -13,10 +13,11 @@ export interface CliCommand {
   /**
    * Do it.
    * @param options - the parsed options.
+   * @param args - the arguments that belong to no option.
    * @returns the exit code: 0 it held, 1 it did not.
    * @throws UsageError for what only the caller can put right: exit code 2.
    */
-  run(options: Record<string, unknown>): Promise<number>
+  run(options: Record<string, unknown>, args: readonly string[]): Promise<number>
 }
 
 /** The call was wrong, or something it needs is not there. The message names the flag or the remedy. */
