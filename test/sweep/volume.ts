@@ -11,14 +11,13 @@ export function run(command: string, ...args: readonly string[]): string {
   return execFileSync(command, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
 }
 
-/** Whether this process may mount, and if not, why tests of disk faults are skipped. */
+/** Whether this process may mount and has the tools that damage; if not, tests of disk faults are skipped. */
 export const canMount = requirement(
-  'the right to mount a file system (run as root)',
-  tries(() => {
-    const folder = mkdtempSync(join(tmpdir(), 'dsh-mount-'))
+  'the right to mount a file system (root, with mount, chattr and prlimit)',
+  inScratch((folder) => {
+    run('sh', '-c', 'command -v chattr && command -v prlimit')
     run('mount', '-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', folder)
     run('umount', folder)
-    rmSync(folder, { recursive: true })
   }),
 )
 
@@ -27,18 +26,25 @@ export const canLoop =
   canMount &&
   requirement(
     'ext4 on a loop device (mkfs.ext4, losetup, fsfreeze)',
-    tries(() => {
-      const folder = mkdtempSync(join(tmpdir(), 'dsh-loop-'))
+    inScratch((folder) => {
+      const mount = `${folder}/mount`
       run('truncate', '-s', '1M', `${folder}/image`)
       run('mkfs.ext4', '-q', `${folder}/image`)
-      mkdirSync(`${folder}/mount`)
-      run('mount', '-o', 'loop', `${folder}/image`, `${folder}/mount`)
-      run('fsfreeze', '-f', `${folder}/mount`)
-      run('fsfreeze', '-u', `${folder}/mount`)
-      run('umount', `${folder}/mount`)
-      rmSync(folder, { recursive: true })
+      mkdirSync(mount)
+      run('mount', '-o', 'loop', `${folder}/image`, mount)
+      run('fsfreeze', '-f', mount)
+      run('fsfreeze', '-u', mount)
+      run('umount', mount)
     }),
   )
+
+/** Whether something works, tried in a folder that goes with the attempt. */
+function inScratch(act: (folder: string) => void): boolean {
+  const folder = mkdtempSync(join(tmpdir(), 'dsh-tries-'))
+  const worked = tries(() => act(folder))
+  tries(() => rmSync(folder, { recursive: true }))
+  return worked
+}
 
 /** A mounted file system; it goes with the test, and with the test's process however that ends. */
 export class Volume {
