@@ -47,7 +47,9 @@ for (const late of ['resolves', 'rejects'] as const) {
 
       if (late === 'resolves') gate.resolve()
       else gate.reject(storageError('EIO'))
-      await new Promise((resolve) => setTimeout(resolve, 5))
+      // The store ends the flushes of a session in order.
+      await app.ctx.sessions.flush(agent.session)
+      await new Promise((resolve) => setImmediate(resolve))
       expect({ records: app.records.length, events: agent.session.seq }).toEqual(before)
       expect(summary(app.barriers()).at(-1)).toBe(`${boundary}:aborted:pending`)
 
