@@ -5,7 +5,6 @@ import { runMutants, WHOLE } from './run.ts'
 /** Spec files that need nothing but this process. */
 const SPECS = ['guarantees', 'cancellation', 'unload', 'turn', 'seam', 'telemetry', 'adversarial', 'strategies', 'differential', 'crash', 'lifecycle']
 
-process.env['DSH_CHECKPOINT_LIFECYCLE_ROUNDS'] ??= '60'
 const wanted = process.argv[2]
 const mutants = MUTANTS.filter(({ name }) => wanted === undefined || name.includes(wanted))
 const verdicts = await runMutants(mutants, { named: false, specs: SPECS.map((name) => `${name}.spec.ts`) })

@@ -195,4 +195,16 @@ export const MUTANTS: readonly Mutant[] = [
     spec: 'telemetry.spec.ts',
     tests: ['only rejected and timed-out barriers are errors'],
   },
+  {
+    name: 'the housekeeping timer outlives the policy',
+    patches: [{ file: 'index.ts', from: '      clearInterval(timer)\n', to: '' }],
+    spec: 'lifecycle.spec.ts',
+    tests: ['${ROUNDS} rounds of plugins that come and go'],
+  },
+  {
+    name: 'the endpoint goes on trying for its port after it was closed',
+    patches: [{ file: 'http/server.ts', from: '    clearTimeout(this.#retry)\n', to: '' }],
+    spec: 'prometheus-lifecycle.spec.ts',
+    tests: ['disposed between two attempts'],
+  },
 ]

@@ -11,7 +11,10 @@ const VITEST = join(ROOT, 'node_modules/vitest/vitest.mjs')
 /** Name of the copy that is not broken. */
 export const WHOLE = 'whole'
 /** A mutant may hang what it breaks: then its test is red after this long. */
-const TEST_LIMIT_MS = 8_000
+const TEST_LIMIT_MS = 6_000
+
+/** A leak shows long before the rounds of the real run are over. */
+const LIFECYCLE_ROUNDS = 40
 
 /** What became of the tests of one copy. */
 export interface Verdict {
@@ -55,7 +58,7 @@ export async function runMutants(mutants: readonly Mutant[], options: RunOptions
 
 const CONFIG = `import { defineConfig } from 'vitest/config'
 export default defineConfig({
-  test: { include: ['*/test/*.spec.ts'], pool: 'forks', setupFiles: ['setup.ts'], allowOnly: true, testTimeout: ${TEST_LIMIT_MS}, hookTimeout: ${TEST_LIMIT_MS} },
+  test: { include: ['*/test/*.spec.ts'], pool: 'forks', setupFiles: ['setup.ts'], maxWorkers: 3, allowOnly: true, testTimeout: ${TEST_LIMIT_MS}, hookTimeout: ${TEST_LIMIT_MS} },
 })
 `
 const SETUP = `import { vi } from 'vitest'
@@ -67,7 +70,7 @@ function createCopy(folder: string, mutants: readonly Mutant[], { named, specs }
   mkdirSync(join(folder, 'test'), { recursive: true })
   cpSync(join(ROOT, 'package.json'), join(folder, 'package.json'))
   cpSync(join(ROOT, 'src'), join(folder, 'src'), { recursive: true })
-  for (const name of ['support', 'fixtures']) cpSync(join(ROOT, 'test', name), join(folder, 'test', name), { recursive: true })
+  for (const name of ['support', 'fixtures', 'lifecycle']) cpSync(join(ROOT, 'test', name), join(folder, 'test', name), { recursive: true })
   for (const spec of specs ?? new Set(mutants.map((mutant) => mutant.spec))) {
     const text = readFileSync(join(ROOT, 'test', spec), 'utf8')
     const titles = mutants.filter((mutant) => mutant.spec === spec).flatMap(({ tests }) => tests)
@@ -79,7 +82,7 @@ function createCopy(folder: string, mutants: readonly Mutant[], { named, specs }
 function only(text: string, spec: string, titles: readonly string[]): string {
   let result = text
   for (const title of new Set(titles)) {
-    const call = new RegExp(`\\b(test|it)(\\.each\\(.*\\))?\\((['"\`](?:\\[D\\d\\d\\] )?${escape(title)})`, 'g')
+    const call = new RegExp(`\\b(test|it)(\\.each\\(.*\\))?\\(\\s*(['"\`](?:\\[D\\d\\d\\] )?${escape(title)})`, 'g')
     const found = [...result.matchAll(call)]
     if (found.length !== 1) throw new Error(`${spec}: ${found.length} tests with the title ${JSON.stringify(title)}, expected one`)
     result = result.replace(call, (_all, name: string, each: string | undefined, rest: string) => `${name}.only${each ?? ''}(${rest}`)
@@ -112,7 +115,8 @@ function runVitest(folder: string): Promise<Results> {
   return new Promise((resolve, reject) => {
     const args = [VITEST, 'run', '--root', folder, '--reporter', 'json', '--outputFile', report]
     // Nothing of the run that this is part of: vitest marks its workers in the environment.
-    const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => !/^(VITEST|NODE_OPTIONS|TEST$)/.test(key)))
+    const inherited = Object.entries(process.env).filter(([key]) => !/^(VITEST|NODE_OPTIONS|TEST$)/.test(key))
+    const env = { ...Object.fromEntries(inherited), DSH_CHECKPOINT_LIFECYCLE_ROUNDS: String(LIFECYCLE_ROUNDS) }
     execFile(process.execPath, args, { cwd: folder, env, maxBuffer: 64 * 1024 * 1024 }, (_error, stdout, stderr) => {
       try {
         resolve(JSON.parse(readFileSync(report, 'utf8')) as Results)
