@@ -28,7 +28,7 @@ export interface DocumentedPlugin {
 /** What is read of a schema. */
 interface Schema {
   readonly type: string
-  readonly meta: { readonly default?: unknown; readonly description?: unknown; readonly role?: string; readonly step?: number }
+  readonly meta: { readonly default?: unknown; readonly description?: string | Readonly<Record<string, string>>; readonly role?: string; readonly step?: number }
   readonly dict?: Readonly<Record<string, Schema>>
   readonly inner?: Schema
   readonly list?: readonly Schema[]
@@ -42,49 +42,49 @@ export const PLUGINS: readonly DocumentedPlugin[] = [
     name: SCOPE_NAME,
     id: 'session-checkpoint-otel',
     summary: 'The checkpoint policy. Its bundle patch mounts it in place of the stock policy; zero config gives the same guarantees.',
-    schema: policy as unknown as Schema,
+    schema: policy,
     example: { timeoutMs: 10_000 },
   },
   {
     name: `${SCOPE_NAME}/prometheus`,
     id: 'checkpoint-prometheus',
     summary: 'A scrape endpoint, fed by the policy, without any OpenTelemetry SDK.',
-    schema: prometheus as unknown as Schema,
+    schema: prometheus,
     example: { port: 9464 },
   },
   {
     name: `${SCOPE_NAME}/node-sdk`,
     id: 'checkpoint-node-sdk',
     summary: 'The OpenTelemetry SDK inside the app: traces and metrics over OTLP. A field that is left out is decided by its OTEL_* variable.',
-    schema: nodeSdk as unknown as Schema,
+    schema: nodeSdk,
     example: { endpoint: 'http://127.0.0.1:4318', serviceName: 'my-agent' },
   },
   {
     name: `${SCOPE_NAME}/inspector`,
     id: 'checkpoint-inspector',
     summary: 'A live page of the barriers on loopback.',
-    schema: inspector as unknown as Schema,
+    schema: inspector,
     example: { port: 9465 },
   },
   {
     name: `${SCOPE_NAME}/strategies/coalesced`,
     id: 'checkpoint-strategy',
     summary: 'Fewer writes, the same safety: `step` is left to the `request` that follows, parallel calls share a flush.',
-    schema: coalesced.Config as unknown as Schema,
+    schema: coalesced.Config,
     example: { exceptAgents: ['release-*'] },
   },
   {
     name: `${SCOPE_NAME}/strategies/pipelined`,
     id: 'checkpoint-strategy',
     summary: 'The write of a step starts at once and overlaps what precedes the next request; parallel calls share a flush.',
-    schema: pipelined.Config as unknown as Schema,
+    schema: pipelined.Config,
     example: { groupDelayMs: 20 },
   },
   {
     name: `${SCOPE_NAME}/strategies/selective`,
     id: 'checkpoint-strategy',
     summary: 'Tools that you name do not wait. It does not load unless the policy says `allowUnguarded: true`.',
-    schema: selective.Config as unknown as Schema,
+    schema: selective.Config,
     example: { tools: ['read', 'grep'] },
     policy: { allowUnguarded: true },
   },
@@ -115,7 +115,7 @@ function section(plugin: DocumentedPlugin): string {
   const head = '| field | type | default | must be | meaning |\n|---|---|---|---|---|'
   const rows = Object.entries(schema.dict ?? {}).map(
     ([field, part]) =>
-      `| ${[`\`${field}\``, typeOf(part), defaultOf(part), ruleOf(plugin, field), String(part.meta.description ?? '')].map(cell).join(' | ')} |`,
+      `| ${[`\`${field}\``, typeOf(part), defaultOf(part), ruleOf(plugin, field), meaningOf(part)].map(cell).join(' | ')} |`,
   )
   return [`## \`${name}\``, summary, '```yaml\n' + patchFor(plugin) + '```', [head, ...rows].join('\n')].join('\n\n')
 }
@@ -126,6 +126,11 @@ export function patchFor({ name, id, example, policy: needed }: DocumentedPlugin
   const rows: object[] = needed === undefined || own === undefined ? [] : [{ id: own.id, config: needed }]
   rows.push(name === SCOPE_NAME ? { id, config: example } : { insert: [{ id, name, config: example }] })
   return stringify(rows)
+}
+
+function meaningOf({ meta }: Schema): string {
+  // A description may come in several languages; ours do not.
+  return typeof meta.description === 'string' ? meta.description : ''
 }
 
 function typeOf({ type, inner, list, meta }: Schema): string {

@@ -20,7 +20,7 @@ test.each(PLUGINS.map((plugin) => [plugin.name, plugin] as const))('every field 
   const section = configReference().split(`## \`${name}\`\n`)[1]?.split('\n## ')[0] ?? ''
   const rows = section.split('\n').filter((line) => line.startsWith('| `'))
   expect(rows).toHaveLength(Object.keys(schema.dict ?? {}).length)
-  for (const row of rows) expect(row.split(/(?<!\\)\|/).slice(1, -1).filter((text) => text.trim() === ''), row).toEqual([])
+  for (const row of rows) expect(row).not.toMatch(/\| +\|/)
 })
 
 test.each(PLUGINS.map((plugin) => [plugin.name, plugin] as const))('the example of %s is YAML that its plugin accepts', (_, plugin) => {

@@ -1,7 +1,7 @@
 /** Whether the config of each of our rows will be accepted: the plugins' own schemas are asked. */
 import { SCOPE_NAME } from '../../semconv.ts'
 import type { Finding } from './report.ts'
-import { STOCK_ROW, type Row } from './rows.ts'
+import type { Row } from './rows.ts'
 import { knownFields } from './settings.ts'
 
 interface Checked {
@@ -34,7 +34,7 @@ export async function checkConfigs(rows: readonly Row[]): Promise<Finding[]> {
     const result = await schema['~standard'].validate(input)
     for (const { message } of (result as { issues?: readonly { message: string }[] }).issues ?? []) {
       // The value is not repeated: a secret may have come into the wrong field.
-      findings.push({ id: 'config', level: 'error', message: `row ${row.id || STOCK_ROW}: ${message.replace(/, got .*/s, '')}`, change: 'the host does not start with it; see docs/config.md' })
+      findings.push({ id: 'config', level: 'error', message: `row ${row.id || row.name}: ${message.replace(/, got .*/s, '')}`, change: 'correct that field of its config: the host does not start with it' })
     }
   }
   return findings

@@ -17,6 +17,7 @@ export function checkRows(rows: readonly Row[], advice: Advice, partial: boolean
     ...(partial ? [] : checkBackends(rows, advice)),
     ...checkTelemetry(rows, advice),
     ...checkPorts(rows, advice),
+    ...checkIds(rows),
   ]
 }
 
@@ -130,3 +131,10 @@ function* checkPorts(rows: readonly Row[], advice: Advice): Generator<Finding> {
   }
 }
 
+
+function* checkIds(rows: readonly Row[]): Generator<Finding> {
+  const ids = rows.map(({ id }) => id).filter((id) => id !== '')
+  for (const id of new Set(ids.filter((each, index) => ids.indexOf(each) !== index))) {
+    yield { id: 'row-id', level: 'error', message: `two rows have the id ${id}: the host does not start`, change: 'give the one that you inserted another id' }
+  }
+}

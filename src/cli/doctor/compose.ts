@@ -1,7 +1,8 @@
 /** The rows that the host would mount: asked of the host's own CLI, or put together from the files. */
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync, realpathSync } from 'node:fs'
-import { delimiter, dirname, join } from 'node:path'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { findCli } from './find-cli.ts'
 import type { Finding } from './report.ts'
 import { packageFolder, readManifest, type Place } from './place.ts'
 import { parseEntries, rowsOf, type Entry, type Row } from './rows.ts'
@@ -16,7 +17,6 @@ export interface Composition {
   readonly findings: readonly Finding[]
 }
 
-const CLI = '@deepseek-ai/dsh'
 const CLI_LIMIT_MS = 20_000
 const PATCH_FILE = 'cordis.patch.yml'
 const ROW_FILES = ['cordis.yml', 'cordis.yaml', 'cordis.json']
@@ -35,38 +35,16 @@ export function compose(place: Place, config?: string): Composition {
   return file === undefined ? { source: 'no file of rows: plugins are mounted in code', findings: [] } : fromFile(file)
 }
 
-/** Folder of the CLI: linked into the home by dsh itself, installed beside the profile, or found on the path. */
-function findCli(place: Place): string | undefined {
-  const installed = packageFolder(CLI, place.folder)
-  if (installed !== undefined) return installed
-  for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
-    const program = join(folder, 'dsh')
-    if (!existsSync(program)) continue
-    const candidate = dirname(dirname(entryOf(program)))
-    // Another program has this name too.
-    if (readManifest(candidate)?.name === CLI) return candidate
-  }
-  return undefined
-}
-
-/** The script behind a program: a symbolic link, or pnpm's shell shim that names it. */
-function entryOf(program: string): string {
-  const target = realpathSync(program)
-  const named = /"\$basedir\/([^"]+\/lib\/bin\.js)"/.exec(readFileSync(target, 'utf8').slice(0, MAX_SHIM))?.[1]
-  return named === undefined ? target : join(dirname(target), named)
-}
-
-const MAX_SHIM = 4_096
-
 function fromCli(place: Place, cli: string): Composition {
   const args = [join(cli, 'lib/bin.js'), '--profile', place.profile ?? '', '--dump-config']
   const env = { ...process.env, DSH_HOME: place.home }
   const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: place.folder, env, encoding: 'utf8', timeout: CLI_LIMIT_MS })
   const source = `dsh ${readManifest(cli)?.version ?? ''} --dump-config`
-  // The first line is the sentence; what follows may quote the file.
   const said = stderr?.split('\n').filter((line) => line.trim() !== '').slice(0, MAX_SAID) ?? []
   if (status !== 0) {
-    const message = `dsh cannot compose this profile: ${said[0] ?? `it ended with ${String(status)}`}`
+    // The line of the error alone: what follows quotes the file.
+    const reason = /^\w*Error: (.*)$/m.exec(stderr ?? '')?.[1] ?? `it ended with ${String(status)}`
+    const message = `dsh cannot compose this profile: ${reason}`
     return { source, findings: [{ id: 'composition', level: 'error', message, change: `correct ${join(place.folder, PATCH_FILE)}` }] }
   }
   const findings = said.map((line): Finding => ({ id: 'composition', level: 'warning', message: `dsh says: ${line}` }))
@@ -137,7 +115,7 @@ function apply(entries: Entry[], { id, insert, name, ...overrides }: Entry, touc
   const target = id === undefined ? undefined : flat(entries).find((entry) => entry.id === id)
   if (insert !== undefined) {
     if (id !== undefined && target?.group === undefined) return false
-    const list = target === undefined ? entries : ((target.config as Entry[] | undefined) ?? (target.config = []) as Entry[])
+    const list = target === undefined ? entries : listIn(target)
     list.push(...insert)
     for (const entry of flat(insert)) if (entry.id !== undefined) touch(entry.id)
     return true
@@ -146,6 +124,11 @@ function apply(entries: Entry[], { id, insert, name, ...overrides }: Entry, touc
   Object.assign(target, overrides)
   touch(id ?? '')
   return true
+}
+
+function listIn(group: Entry): Entry[] {
+  if (!Array.isArray(group.config)) group.config = []
+  return group.config as Entry[]
 }
 
 function flat(entries: readonly Entry[]): Entry[] {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
 /** Kinds of storage that promise different things. */
-export type StorageKind = 'local' | 'memory' | 'overlay' | 'network' | 'shared' | 'unknown'
+type StorageKind = 'local' | 'memory' | 'overlay' | 'network' | 'shared' | 'unknown'
 
 /** The file system below a folder. */
 export interface FileSystem {

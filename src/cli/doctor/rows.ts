@@ -87,8 +87,8 @@ function roleOf(id: string, name: string): Role | undefined {
   if (name === `${SCOPE_NAME}/prometheus`) return 'prometheus'
   if (name === `${SCOPE_NAME}/node-sdk`) return 'node-sdk'
   if (name === `${SCOPE_NAME}/inspector`) return 'inspector'
-  if (/session-persistence(-|$)/.test(`${name}`) || /^session-persistence/.test(id)) return 'backend'
+  if (/session-persistence(-|$)/.test(name) || id.startsWith('session-persistence')) return 'backend'
   if (/checkpoint.*strategy|strategy.*checkpoint/i.test(`${id} ${name}`)) return 'strategy'
-  if (/llm-retry$/.test(name)) return 'retry'
+  if (name.endsWith('llm-retry')) return 'retry'
   return undefined
 }

@@ -2,9 +2,9 @@
 import { JsExpression, type Row } from './rows.ts'
 
 /** Fields of our own plugins and of the known backends whose text says nothing about anybody. */
-const PLAIN_TEXT: ReadonlySet<string> = new Set([
-  'root', 'path', 'compression', 'protocol', 'serviceName', 'host', 'hosts', 'subagents', 'tools', 'agents', 'exceptAgents', 'signals',
-])
+const PLAIN_TEXT: ReadonlySet<string> = new Set(['root', 'path', 'compression', 'protocol', 'serviceName', 'host', 'subagents'])
+/** The same for lists of texts. */
+const PLAIN_LISTS: ReadonlySet<string> = new Set(['hosts', 'tools', 'agents', 'exceptAgents', 'signals'])
 const MAX_CHARACTERS = 120
 
 /** The settings of a row on one line, text of unknown fields left out. */
@@ -21,7 +21,7 @@ function show(key: string, value: unknown): string {
   if (key === 'endpoint' && typeof value === 'string') return URL.canParse(value) ? new URL(value).origin : '(set)'
   if (Array.isArray(value)) {
     if (value.every((item) => typeof item === 'number')) return `${value.length} numbers`
-    return PLAIN_TEXT.has(key) ? `[${value.map((item) => String(item)).join(', ')}]` : '(set)'
+    return PLAIN_LISTS.has(key) ? `[${value.map((item) => String(item)).join(', ')}]` : '(set)'
   }
   return PLAIN_TEXT.has(key) && typeof value === 'string' ? value : '(set)'
 }
