@@ -51,9 +51,6 @@ export function apply(ctx: Context, config?: Config): void {
       log,
     })
     server.open()
-    return async () => {
-      streams.close()
-      await server.close()
-    }
+    return () => server.close()
   }, 'inspector page')
 }

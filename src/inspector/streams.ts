@@ -1,4 +1,7 @@
-/** Live updates to the open pages, as server-sent events. Without a page nothing runs here, not even a timer. */
+/**
+ * Live updates to the open pages, as server-sent events. Without a page nothing runs here, not even a timer; a server that
+ * closes its connections ends it.
+ */
 import type { ServerResponse } from 'node:http'
 import type { Recorder } from './recorder.ts'
 import type { InspectorState, InspectorUpdate } from './state.ts'
@@ -22,7 +25,6 @@ export class Streams {
   #timer: NodeJS.Timeout | undefined
   #sentAt = 0
   #seen: Seen | undefined
-  #closed = false
 
   /** @param failed - told what a look at the policy threw; the pages get the next one. */
   constructor(recorder: Recorder, failed: (error: unknown) => void) {
@@ -32,7 +34,7 @@ export class Streams {
 
   /** Whether one more page may connect. */
   get full(): boolean {
-    return this.#closed || this.#open.size >= MAX_STREAMS
+    return this.#open.size >= MAX_STREAMS
   }
 
   /** Send everything, then what changes, until the page goes away. */
@@ -54,13 +56,6 @@ export class Streams {
     response.on('error', () => this.#remove(response))
     this.#send(response, everything)
     this.#timer ??= setInterval(() => this.#tick(), TICK_MS).unref()
-  }
-
-  /** End all of them. The server would wait for each until its bound. */
-  close(): void {
-    this.#closed = true
-    for (const response of this.#open) response.end()
-    clearInterval(this.#timer)
   }
 
   #remove(response: ServerResponse): void {

@@ -10,7 +10,7 @@ const LONG_SECONDS = 1
 
 const ABOUT = {
   step: 'before the next step',
-  request: 'before a request to the model',
+  request: 'before a request',
   tool: 'before a tool call',
   turn: 'at the end of a turn',
 }
@@ -25,11 +25,11 @@ export function showHistograms({ boundaries, bucketsSeconds }, kind) {
   const figures = entries.map(([boundary, stats]) => {
     const neverWaits = boundary === 'turn' && kind === 'waits'
     const values = stats[kind]
-    const caption = element('figcaption', '', element('b', '', boundary), ' ', element('span', 'quiet', ABOUT[boundary]))
+    const caption = element('figcaption', '', element('b', '', boundary), ' ', element('span', 'quiet', ABOUT[boundary]), ' ', element('span', 'times', count(values.count)))
     const facts = element('p', 'facts', neverWaits ? 'never waits' : factsOf(values, bucketsSeconds))
     const plot = element('div', 'plot', ...(neverWaits ? [] : bars(values, bucketsSeconds, range)))
     plot.role = 'img'
-    plot.ariaLabel = neverWaits ? 'The end of a turn never waits.' : `${boundary}: ${facts.textContent}`
+    plot.ariaLabel = neverWaits ? 'The end of a turn never waits.' : `${boundary}, ${count(values.count)}: ${facts.textContent}`
     return element('figure', '', caption, facts, plot, element('div', 'axis', ...axis(bucketsSeconds, range)))
   })
   byId('histograms').replaceChildren(...figures)
@@ -82,7 +82,7 @@ function axis(bounds, [from, to]) {
  */
 function factsOf(values, bounds) {
   if (values.count === 0) return 'none yet'
-  return `${count(values.count)} · p50 ${quantile(values, bounds, 0.5)} · p95 ${quantile(values, bounds, 0.95)} · max ${duration(values.maxMs)}`
+  return `p50 ${quantile(values, bounds, 0.5)} · p95 ${quantile(values, bounds, 0.95)} · max ${duration(values.maxMs)}`
 }
 
 /**

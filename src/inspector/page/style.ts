@@ -85,6 +85,8 @@ th[aria-sort=descending] .sort::after { content: ' ▼'; }
 .histograms { display: grid; grid-template-columns: repeat(auto-fit, minmax(280px, 1fr)); gap: 16px 24px; }
 figure { display: flex; flex-direction: column; }
 .plot { margin-top: auto; }
+figcaption { display: flex; gap: 5px; }
+.times { margin-left: auto; font-variant-numeric: tabular-nums; }
 .facts { padding: 2px 0 6px; font-size: 12px; font-variant-numeric: tabular-nums; }
 .plot { display: flex; align-items: flex-end; gap: 2px; height: 90px; border-bottom: 1px solid var(--quiet); }
 .plot > div { flex: 1; background: var(--bar); border-radius: 2px 2px 0 0; }
