@@ -38,7 +38,7 @@ test.each<[string, Answer | 'refuse']>([
   ['answers 400', 400],
   ['answers 503', 503],
   ['hangs', 'hang'],
-])('200 barriers end as without telemetry while the endpoint %s', async (_what, answer) => {
+])('[D16] 200 barriers end as without telemetry while the endpoint %s', async (_what, answer) => {
   const receiver = await createOtlpReceiver(answer === 'refuse' ? 'hang' : answer)
   vi.stubEnv('OTEL_BSP_SCHEDULE_DELAY', '20')
   onTestFinished(() => void vi.unstubAllEnvs())
@@ -88,7 +88,7 @@ async function runChild(mode: string, config: object, onLine: (line: string, kil
 test.each<[string, string | undefined]>([
   ['is away', CLOSED_PORT],
   ['never answers', undefined],
-])('SIGTERM ends the process as its host wants while the endpoint %s', async (_what, endpoint) => {
+])('[D15] SIGTERM ends the process as its host wants while the endpoint %s', async (_what, endpoint) => {
   const receiver = await createOtlpReceiver('hang')
   const config = { endpoint: endpoint ?? receiver.endpoint, metricsIntervalMs: 50, shutdownTimeoutMs: SHUTDOWN_MS }
   const { code, lines, errors, root, endedMs } = await runChild('signal', config, (line, kill) => line === 'ready' && kill())
@@ -101,7 +101,7 @@ test.each<[string, string | undefined]>([
   expect(JSON.stringify(readLog(root))).toContain('last answer')
 })
 
-test('a second SIGTERM still ends the process', async () => {
+test('[D15] a second SIGTERM still ends the process', async () => {
   const receiver = await createOtlpReceiver('hang')
   const config = { endpoint: receiver.endpoint, shutdownTimeoutMs: 60_000 }
   const { code, lines } = await runChild('signal', config, (line, kill) => (line === 'ready' || line === 'flushed') && kill())
@@ -114,7 +114,7 @@ test.each<[string, string | undefined, object]>([
   ['never answers', undefined, { exportTimeoutMs: 1_000 }],
   // With the default limit of ten seconds there would always be an export of metrics under way.
   ['never answers to metrics', undefined, { signals: ['metrics'] }],
-])('a script that unloads nothing ends by itself while the endpoint %s', async (_what, endpoint, more) => {
+])('[D15] a script that unloads nothing ends by itself while the endpoint %s', async (_what, endpoint, more) => {
   const receiver = await createOtlpReceiver('hang')
   const config = { endpoint: endpoint ?? receiver.endpoint, metricsIntervalMs: 1_000, ...more }
   const { code, errors, lingeredMs } = await runChild('plain', config)

@@ -28,7 +28,7 @@ afterEach(() => {
   forgetProcess()
 })
 
-test('exports spans and metrics when it is mounted before the policy', async () => {
+test('[D14] exports spans and metrics when it is mounted before the policy', async () => {
   const receiver = await createOtlpReceiver()
   const app = await createApp({ plugins: [[nodeSdk, configOf(receiver)], [policy, { turnBoundary: true }]] })
   await turn(app)
@@ -38,7 +38,7 @@ test('exports spans and metrics when it is mounted before the policy', async () 
   expect(slots()).toEqual([])
 })
 
-test('exports spans and metrics when it is mounted after the policy', async () => {
+test('[D14] exports spans and metrics when it is mounted after the policy', async () => {
   const receiver = await createOtlpReceiver()
   const app = await createApp()
   const sdk = await app.mount(nodeSdk, configOf(receiver))
@@ -48,7 +48,7 @@ test('exports spans and metrics when it is mounted after the policy', async () =
   expect(receiver.total(sc.METRIC_BARRIER_DURATION)).toBe(3)
 })
 
-test('a reload under a running policy loses no barrier and counts none twice', async () => {
+test('[D14] a reload under a running policy loses no barrier and counts none twice', async () => {
   const receiver = await createOtlpReceiver()
   const app = await createApp()
   const spans: number[] = []
@@ -176,7 +176,7 @@ test('the resource says dsh and an instance, and nothing about the process', asy
   expect(app.logs.join('\n')).toContain('OTEL_NODE_RESOURCE_DETECTORS=all is not used')
 })
 
-test('leaves nothing behind when it is unloaded while it starts, twenty times over', async () => {
+test('[D11] leaves nothing behind when it is unloaded while it starts, twenty times over', async () => {
   const receiver = await createOtlpReceiver()
   const app = await createApp()
   for (let round = 0; round < 20; round += 1) {
