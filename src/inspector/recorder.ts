@@ -15,7 +15,7 @@ import type {
   StrategyStats,
 } from './state.ts'
 
-/** Entries kept of each list. With texts of at most 200 characters that is under 1 MiB. */
+/** Entries kept of each list. With texts of at most 200 characters that is at most 3 MiB. */
 export const BOUNDS: InspectorBounds = { open: 200, last: 500, slowest: 50, recoveredCalls: 50 }
 /** Age at which an open barrier counts as stuck, as the policy's own default for naming it in the log. */
 const STUCK_AFTER_MS = 5_000

@@ -18,7 +18,7 @@ export async function stateOf(port: number): Promise<InspectorState> {
 }
 
 /** One message of the stream. */
-export interface Message {
+interface Message {
   readonly event: string
   readonly data: InspectorState & InspectorUpdate
   /** Length of the text. */
