@@ -8,8 +8,9 @@ import { EXIT_USAGE, UsageError, type CliCommand } from './command.ts'
 import { demoCommand } from './demo-command.ts'
 import { doctorCommand } from './doctor-command.ts'
 import { assertNode } from './host.ts'
+import { tuneCommand } from './tune-command.ts'
 
-const COMMANDS: readonly CliCommand[] = [demoCommand, benchCommand, doctorCommand]
+const COMMANDS: readonly CliCommand[] = [demoCommand, benchCommand, tuneCommand, doctorCommand]
 
 // A reader that leaves early (`| head`) is no failure: the exit code still says what the run found.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {

@@ -2,7 +2,8 @@
 
 /** A line of progress. */
 export interface Progress {
-  update(done: number, all: number, what: string): void
+  /** @param done - part of the whole, 0 to 1. */
+  update(done: number, what: string): void
   /** Remove the line. */
   end(): void
 }
@@ -16,10 +17,10 @@ export function createProgress(name: string, stream: NodeJS.WriteStream = proces
   const startedAt = performance.now()
   let toldAt = Number.NEGATIVE_INFINITY
   return {
-    update(done, all, what) {
+    update(done, what) {
       const now = performance.now()
-      const left = done === 0 ? '' : `, ${Math.ceil(((now - startedAt) / done) * (all - done) / 1_000)} s left`
-      const line = `${name}: ${done} of ${all}${left}; ${what}`
+      const left = done === 0 ? '' : `, ${Math.ceil((((now - startedAt) / done) * (1 - done)) / 1_000)} s left`
+      const line = `${name}: ${(done * 100).toFixed(0)} %${left}; ${what}`
       if (stream.isTTY) {
         stream.write(`\r\u001B[K${line.slice(0, (stream.columns ?? COLUMNS) - 1)}`)
       } else if (now - toldAt >= QUIET_MS) {

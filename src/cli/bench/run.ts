@@ -35,13 +35,13 @@ export interface BenchRun {
 
 /**
  * Run the plan.
- * @param progress - told before each turn: turns done, turns in all, what comes.
+ * @param progress - told before each turn: part done, and what comes.
  */
 export async function runBench(
   plan: BenchPlan,
   parts: OptionalParts,
   { dir, signal }: Workspace,
-  progress: (done: number, all: number, what: string) => void,
+  progress: (done: number, what: string) => void,
 ): Promise<BenchRun> {
   const startedAt = performance.now()
   const stands: Stand[] = []
@@ -62,7 +62,7 @@ export async function runBench(
     for (let round = 0; round <= plan.rounds; round += 1) {
       for (const cell of shuffled([...cells, ...again])) {
         signal.throwIfAborted()
-        progress(done, all, `${cell.workload.id}: ${nameOf(cell.variant)}`)
+        progress(done / all, `${cell.workload.id}: ${nameOf(cell.variant)}`)
         const script = scriptOf(cell.workload, plan.steps)
         const { totalMs } = await cell.stand.measure(script)
         if (round > 0) cell.samples.push(totalMs / script.steps.length)

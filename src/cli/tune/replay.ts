@@ -1,0 +1,152 @@
+/** Replays sampled turns under every variant on this disk, within a time limit. */
+import { join } from 'node:path'
+import { pausedMs } from '../bench/script.ts'
+import { Stand, type Measured } from '../bench/stand.ts'
+import { median, shuffled } from '../bench/statistics.ts'
+import { nameOf, type OptionalParts, type Variant } from '../bench/variants.ts'
+import { WAITED, type Waited } from '../bench/waits.ts'
+import type { Workspace } from '../bench/workspace.ts'
+import { MAX_STEPS, sampleTurns, toScript } from './play.ts'
+import { barriersOf, type TurnShape } from './shape.ts'
+
+/** What is replayed. */
+export interface ReplayPlan {
+  readonly turns: readonly TurnShape[]
+  /** What was recorded, first. */
+  readonly variants: readonly Variant[]
+  readonly maxTurns: number
+  readonly seconds: number
+}
+
+/** Samples of one variant. */
+export interface Replayed {
+  readonly variant: Variant
+  /** Milliseconds waited per barrier, one figure per block. */
+  readonly samples: number[]
+}
+
+/** All samples of a run. A block is one turn under every variant. */
+export interface Replay {
+  readonly replayed: readonly Replayed[]
+  /** The recorded variant once more: what differs is noise. */
+  readonly again: Replayed
+  readonly blocks: number
+  readonly sampledTurns: number
+  /** Gaps longer than this were shortened to it, in milliseconds. */
+  readonly capMs: number
+  /** What the host itself takes per step, in milliseconds. */
+  readonly hostMsPerStep: number
+  /** What the recorded variant waits at a `step` barrier here. */
+  readonly stepWaitMs: number
+}
+
+/** Fewest blocks that say anything, and how many there should be. */
+const MIN_BLOCKS = 3
+const GOOD_BLOCKS = 8
+/**
+ * What gaps are cut to: the longest of these that leaves time for enough blocks. A write after an idle moment takes
+ * longer than one of a row without a pause, twice as long on some machines, so gaps are not left out.
+ */
+const CAPS_MS = [30, 20, 15, 10, 7, 5, 3] as const
+/** A turn takes longer under some variants than under the recorded one. */
+const SLACK = 1.4
+const NO_WAITS: Record<Waited, number> = { request: 0, tool: 0, step: 0 }
+
+/** Run it. At least {@link MIN_BLOCKS} blocks are played, each with fewer steps where time is short. */
+export async function replay(
+  plan: ReplayPlan,
+  parts: OptionalParts,
+  { dir, signal }: Workspace,
+  progress: (done: number, what: string) => void,
+): Promise<Replay> {
+  const deadline = performance.now() + plan.seconds * 1_000
+  const stands: Stand[] = []
+  try {
+    for (const variant of plan.variants) {
+      signal.throwIfAborted()
+      stands.push(await Stand.create(variant, join(dir, String(stands.length)), parts))
+    }
+    const [reference] = stands
+    if (reference === undefined) throw new Error('there is a variant to replay')
+    const replayed = stands.map((stand) => ({ stand, variant: stand.variant, samples: [] as number[] }))
+    const again = { stand: reference, variant: reference.variant, samples: [] as number[] }
+    const contestants = [...replayed, again]
+
+    const first = await calibrate(reference, plan.turns, signal)
+    const { turns, capMs } = fit(plan, contestants.length, reference.variant, first)
+    const host: number[] = []
+    const stepWaits: number[] = []
+    let blocks = 0
+    let longest = 0
+    while (blocks < MIN_BLOCKS || performance.now() + longest < deadline) {
+      const startedAt = performance.now()
+      const turn = turns[blocks % turns.length]
+      if (turn === undefined) break
+      const barriers = barriersOf(turn)
+      for (const contestant of shuffled(contestants)) {
+        signal.throwIfAborted()
+        progress(Math.min(1, 1 - (deadline - performance.now()) / (plan.seconds * 1_000)), nameOf(contestant.variant))
+        const script = toScript(turn, { capMs, delayMs: contestant.variant.delayMs, waits: first.waits })
+        const measured = await contestant.stand.measure(script)
+        contestant.samples.push(measured.totalMs / barriers)
+        const { step } = measured.boundaries
+        if (contestant.stand === reference) stepWaits.push(step.ms / Math.max(1, step.count))
+        host.push((measured.turnMs - measured.totalMs - pausedMs(script)) / turn.steps.length)
+      }
+      blocks += 1
+      longest = Math.max(longest, performance.now() - startedAt)
+    }
+    const bare = ({ variant, samples }: Replayed): Replayed => ({ variant, samples })
+    return {
+      replayed: replayed.map(bare),
+      again: bare(again),
+      blocks,
+      sampledTurns: Math.min(turns.length, blocks),
+      capMs,
+      hostMsPerStep: Math.max(0, median(host)),
+      stepWaitMs: median(stepWaits),
+    }
+  } finally {
+    for (const stand of stands) await stand.dispose()
+  }
+}
+
+const CALIBRATIONS = 5
+const CALIBRATION_STEPS = 6
+
+/** What one wait takes at each boundary under the recorded variant, without gaps; a first pass warms up. */
+async function calibrate(stand: Stand, turns: readonly TurnShape[], signal: AbortSignal): Promise<Calibration> {
+  const [turn] = sampleTurns(turns, 1, CALIBRATION_STEPS)
+  if (turn === undefined) throw new Error('there is a turn to replay')
+  const script = toScript(turn, { capMs: 0, delayMs: stand.variant.delayMs, waits: NO_WAITS })
+  await stand.measure(script)
+  const passes: Measured[] = []
+  while (passes.length < CALIBRATIONS) {
+    signal.throwIfAborted()
+    passes.push(await stand.measure(script))
+  }
+  const waits = Object.fromEntries(
+    WAITED.map((boundary) => [boundary, median(passes.map(({ boundaries }) => boundaries[boundary].ms / Math.max(1, boundaries[boundary].count)))]),
+  ) as Record<Waited, number>
+  return { waits, msPerStep: median(passes.map(({ turnMs }) => turnMs)) / turn.steps.length }
+}
+
+interface Calibration {
+  readonly waits: Readonly<Record<Waited, number>>
+  /** Without gaps. */
+  readonly msPerStep: number
+}
+
+/** Choose turns, steps and gaps so that enough blocks fit into the time. */
+function fit({ turns, maxTurns, seconds }: ReplayPlan, contestants: number, { delayMs }: Variant, { waits, msPerStep }: Calibration) {
+  const affordMs = (seconds * 1_000) / contestants / SLACK
+  for (const steps of [MAX_STEPS, 12, 6, 3, 1]) {
+    const sample = sampleTurns(turns, maxTurns, steps)
+    for (const capMs of CAPS_MS) {
+      const costs = sample.map((turn) => turn.steps.length * msPerStep + pausedMs(toScript(turn, { capMs, delayMs, waits })))
+      const meanMs = costs.reduce((sum, ms) => sum + ms, 0) / costs.length
+      if (meanMs * GOOD_BLOCKS <= affordMs) return { turns: shuffled(sample), capMs }
+    }
+  }
+  return { turns: shuffled(sampleTurns(turns, maxTurns, 1)), capMs: CAPS_MS.at(-1) ?? 0 }
+}

@@ -1,0 +1,126 @@
+/**
+ * Does `tune` predict what happens? Agents with real gaps are measured under four settings, in shuffled rounds; `tune`
+ * gets the logs of one of them and must say what share of a turn the other three wait. `node test/bench/tune.ts`.
+ */
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import type { Context } from '@deepseek-ai/cordis'
+import Table from 'cli-table3'
+import { loadOptionalParts, nameOf, pluginsOf, type Variant } from '../../src/cli/bench/variants.ts'
+import { median, shuffled } from '../../src/cli/bench/statistics.ts'
+import { WaitMeter } from '../../src/cli/bench/waits.ts'
+import type { TuneReport } from '../../src/cli/tune/report.ts'
+import { createHarness, createTool, ScriptedModel, textChunks, type ScriptedAnswer } from '../../src/testing/harness.ts'
+
+const { values } = parseArgs({ options: { rounds: { type: 'string', default: '4' }, turns: { type: 'string', default: '4' } } })
+const ROUNDS = Number(values.rounds)
+const TURNS = Number(values.turns)
+const TOLERANCE = 0.25
+
+const RECORDED: Variant = { strategy: 'stock', encoding: 'raw', delayMs: 200 }
+const VARIANTS: readonly Variant[] = [
+  RECORDED,
+  { strategy: 'coalesced', encoding: 'raw', delayMs: 200 },
+  { strategy: 'pipelined', encoding: 'raw', delayMs: 20 },
+  { strategy: 'default', encoding: 'zstd', delayMs: 200 },
+]
+
+const parts = await loadOptionalParts()
+const folder = mkdtempSync(join(tmpdir(), 'tune-bench-'))
+const shares = new Map(VARIANTS.map((variant) => [variant, [] as number[]]))
+try {
+  await rounds(0, ROUNDS)
+  const bin = fileURLToPath(new URL('../../src/cli/bin.ts', import.meta.url))
+  const logs = join(folder, nameOf(RECORDED).replaceAll(/\W+/g, '-'))
+  const report = JSON.parse(execFileSync(process.execPath, [bin, 'tune', logs, '--json'], { encoding: 'utf8' })) as TuneReport
+  // As many after it as before: the load of a shared machine changes within a minute.
+  await rounds(ROUNDS, ROUNDS * 2)
+  const table = new Table({ head: ['setting', 'measured', 'lowest to highest round', 'predicted', 'off by'], style: { head: [], border: [] } })
+  for (const variant of VARIANTS) {
+    const own = (shares.get(variant) ?? []).toSorted((a, b) => a - b)
+    const predicted = report.ranked.find((candidate) => nameOf(candidate) === nameOf(variant))?.share.median ?? Number.NaN
+    const measured = median(own)
+    const off = predicted / measured - 1
+    const percent = (share: number | undefined) => `${((share ?? Number.NaN) * 100).toFixed(1)} %`
+    const verdict = Math.abs(off) <= TOLERANCE ? 'within' : 'NOT within'
+    table.push([nameOf(variant), percent(measured), `${percent(own[0])} to ${percent(own.at(-1))}`, percent(predicted), `${percent(off)}, ${verdict} ${TOLERANCE * 100} %`])
+  }
+  console.log(`${ROUNDS} shuffled rounds before and after, of ${TURNS} turns; tune took ${report.replay.seconds.toFixed(0)} s, ${report.replay.blocks} replays, steady: ${report.steady}, pace ${report.replay.pace.toFixed(2)}`)
+  console.log(table.toString())
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}
+
+async function rounds(from: number, to: number): Promise<void> {
+  for (let round = from; round < to; round += 1) {
+    for (const variant of shuffled(VARIANTS)) {
+      const share = await shareOf(variant, join(folder, nameOf(variant).replaceAll(/\W+/g, '-'), String(round)))
+      shares.get(variant)?.push(share)
+      console.error(`round ${round + 1} of ${ROUNDS * 2}: ${nameOf(variant)}: ${(share * 100).toFixed(1)} % waited`)
+    }
+  }
+}
+
+/** One session under one setting, with the gaps of a small agent; the part of its turns that was waited. */
+async function shareOf(variant: Variant, root: string): Promise<number> {
+  const meter = new WaitMeter()
+  let startedAt = 0
+  let turnsMs = 0
+  const clock = {
+    name: 'clock',
+    apply(ctx: Context) {
+      ctx.on('agent/request', async (_payload, next) => {
+        await delay(3)
+        return next()
+      })
+      ctx.on('session/event', (_session, { type }) => {
+        if (type === 'turn/start') startedAt = performance.now()
+        if (type === 'turn/end') turnsMs += performance.now() - startedAt
+      })
+    },
+  }
+  const harness = await createHarness({
+    root,
+    compression: variant.encoding === 'raw' ? 'none' : 'zstd',
+    writeBatchMaxDelayMs: variant.delayMs,
+    model: new ScriptedModel(Array.from({ length: TURNS }, turn).flat()),
+    tools: [createTool('read', () => delay(4).then(() => 'text '.repeat(400)), { parallel: true }), createTool('edit', () => delay(15))],
+    plugins: [[meter.outer], ...pluginsOf(variant.strategy, parts), [meter.inner], [clock]],
+  })
+  const { agent } = await harness.createAgent()
+  for (let index = 0; index < TURNS; index += 1) await harness.say(agent, 'please go on with the work')
+  await harness.ctx.sessions.flush(agent.session)
+  await harness.dispose()
+  return meter.read().totalMs / turnsMs
+}
+
+/** Two parallel reads, an edit, four reads, an edit, an answer. */
+function turn(): ScriptedAnswer[] {
+  const reads = (count: number) => Array.from({ length: count }, () => ({ name: 'read', args: { path: 'src/some/file.ts' } }))
+  const calls = [reads(2), [{ name: 'edit', args: { text: 'x'.repeat(300) } }], reads(4), [{ name: 'edit' }]]
+  return [
+    ...calls.map((list): ScriptedAnswer => slow(list)),
+    async function* answer() {
+      await delay(10)
+      yield* textChunks('It is done. '.repeat(20))
+    },
+  ]
+}
+
+/** A model takes its time. */
+function slow(calls: readonly { readonly name: string; readonly args?: object }[]): ScriptedAnswer {
+  return async function* answer() {
+    await delay(12)
+    for (const [index, { name, args = {} }] of calls.entries()) {
+      const block = { type: 'tool-call', id: `${name}-${index}-${Math.random()}`, name, arguments: JSON.stringify(args) } as never
+      yield { type: 'block-start', index, blockType: 'tool-call' }
+      yield { type: 'block-end', index, block }
+    }
+    yield { type: 'finish', reason: { kind: 'tool-calls' } }
+  }
+}
