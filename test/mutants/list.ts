@@ -207,4 +207,22 @@ export const MUTANTS: readonly Mutant[] = [
     spec: 'prometheus-lifecycle.spec.ts',
     tests: ['disposed between two attempts'],
   },
+  {
+    name: 'the message of a rejection is on the span',
+    patches: [{ file: 'telemetry.ts', from: '{ code: SpanStatusCode.ERROR }', to: '{ code: SpanStatusCode.ERROR, message: String(barrier.flush?.error) }' }],
+    spec: 'security.spec.ts',
+    tests: ['prompts, arguments, results, messages of errors', 'spans hold the documented ids and names'],
+  },
+  {
+    name: 'the message of a rejection is in the log',
+    patches: [{ file: 'checkpoint.ts', from: '} failed: ${errorType}`', to: '} failed: ${errorType} ${String(barrier.flush?.error)}`' }],
+    spec: 'security.spec.ts',
+    tests: ['prompts, arguments, results, messages of errors'],
+  },
+  {
+    name: 'the endpoint of the collector is logged with its credentials',
+    patches: [{ file: 'node-sdk.ts', from: 'originOf(endpoint)', to: 'endpoint' }],
+    spec: 'security.spec.ts',
+    tests: ['prompts, arguments, results, messages of errors'],
+  },
 ]
