@@ -68,7 +68,7 @@ vi.waitFor = (callback, options) => waitFor(callback, typeof options === 'number
 
 function createCopy(folder: string, mutants: readonly Mutant[], { named, specs }: RunOptions): void {
   mkdirSync(join(folder, 'test'), { recursive: true })
-  cpSync(join(ROOT, 'package.json'), join(folder, 'package.json'))
+  for (const file of ['package.json', 'tsconfig.json']) cpSync(join(ROOT, file), join(folder, file))
   cpSync(join(ROOT, 'src'), join(folder, 'src'), { recursive: true })
   for (const name of ['support', 'fixtures', 'lifecycle']) cpSync(join(ROOT, 'test', name), join(folder, 'test', name), { recursive: true })
   for (const spec of specs ?? new Set(mutants.map((mutant) => mutant.spec))) {
