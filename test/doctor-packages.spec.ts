@@ -63,6 +63,14 @@ describe('copies', () => {
     expect(troubles(report)).toEqual({ cordis: 'warning', 'host-copies': 'warning' })
   })
 
+  test('a row whose package is not installed stops the host, and a row that is off does not', async () => {
+    const row = '- insert: [{ id: mine, name: my-checkpoint-strategy, disabled: OFF }]'
+    const report = await doctor(profile(row.replace('OFF', 'false')))
+    expect(troubles(report)).toEqual({ 'row-package': 'error' })
+    expect(finding(report, 'row-package').message).toContain('mine needs my-checkpoint-strategy, which is not installed')
+    expect(troubles(await doctor(profile(row.replace('OFF', 'true'))))).toEqual({})
+  })
+
   test('a package that no mounted row loads is not counted', async () => {
     const stray = packageAt('profiles/node_modules/stray/node_modules/@deepseek-ai/cordis', '3.0.0')
     expect(troubles(await doctor(profile('[]', stray)))).toEqual({})

@@ -91,7 +91,8 @@ describe('strategies', () => {
   })
 
   test('a strategy of somebody else counts when its name says what it is', async () => {
-    const report = await doctor(profile(`${coalesced}- insert: [{ id: mine, name: my-checkpoint-strategy }]`))
+    const files = packageAt('profiles/node_modules/my-checkpoint-strategy', '1.0.0')
+    const report = await doctor(profile(`${coalesced}- insert: [{ id: mine, name: my-checkpoint-strategy }]`, files))
     expect(troubles(report)).toEqual({ strategy: 'error' })
   })
 
@@ -148,6 +149,7 @@ describe('a project of its own', () => {
       ...packageAt('node_modules/dsh-checkpoint-otel', '0.1.0', { peerDependencies: { '@opentelemetry/api': '*' } }),
       ...packageAt('node_modules/@opentelemetry/api', '1.10.0'),
       ...packageAt('node_modules/@deepseek-ai/cordis', '4.0.4'),
+      ...packageAt('node_modules/@deepseek-ai/dsh-session-persistence-jsonl', '0.1.0-rc.8'),
       ...files,
     })
     return folder

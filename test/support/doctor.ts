@@ -58,6 +58,7 @@ export function profile(patch = '[]', files: Files = {}): string {
       dependencies: { '@deepseek-ai/dsh-session': '*' },
     }),
     ...packageAt('profiles/node_modules/@deepseek-ai/dsh-session', '0.1.0-rc.8'),
+    ...packageAt('profiles/node_modules/@deepseek-ai/dsh-session-checkpoint-policy', '0.1.0-rc.8'),
     ...files,
   })
   return join(home, 'profiles/p')

@@ -2,7 +2,7 @@
 import { SCOPE_NAME, SCOPE_VERSION } from '../../semconv.ts'
 import type { Copy, Finding } from './report.ts'
 import { API } from './packages.ts'
-import { packageFolder, readManifest, type Place } from './place.ts'
+import { packageFolder, packageOf, readManifest, type Place } from './place.ts'
 import type { Row } from './rows.ts'
 import { mounted } from './check-rows.ts'
 
@@ -18,13 +18,24 @@ const CORDIS = ['@deepseek-ai/cordis', 'cordis']
  * @param partial - whether the host's own packages may be somewhere else.
  */
 export function checkPackages(place: Place, copies: readonly Copy[], rows: readonly Row[] = [], partial = false): Finding[] {
+  const missing = partial ? [] : [...checkImports(place, rows)]
   const own = place.manifest.name === SCOPE_NAME ? place.folder : packageFolder(SCOPE_NAME, place.folder)
   if (own === undefined) {
     const change = place.kind === 'profile' ? `dsh plugin --profile ${place.profile ?? ''} add ${SCOPE_NAME}` : `npm install ${SCOPE_NAME}`
-    return [{ id: 'package', level: 'error', message: `${SCOPE_NAME} is not installed here`, change }]
+    return [...missing, { id: 'package', level: 'error', message: `${SCOPE_NAME} is not installed here`, change }]
   }
   const usesSdk = mounted(rows, 'node-sdk').length > 0
-  return [...checkOwn(own), ...checkApi(own, copies, usesSdk), ...(partial ? [] : checkCordis(copies)), ...checkHost(copies)]
+  return [...missing, ...checkOwn(own), ...checkApi(own, copies, usesSdk), ...(partial ? [] : checkCordis(copies)), ...checkHost(copies)]
+}
+
+/** A row whose package is gone stops the whole host. */
+function* checkImports({ folder, manifest }: Place, rows: readonly Row[]): Generator<Finding> {
+  for (const row of rows) {
+    const name = packageOf(row.name)
+    if (row.state !== 'on' || row.role === undefined || name === undefined || name === manifest.name || packageFolder(name, folder) !== undefined) continue
+    const message = `the row ${row.id || row.name} needs ${name}, which is not installed here: the host does not start`
+    yield { id: 'row-package', level: 'error', message, change: `install ${name}, or take the row out${row.from === undefined ? '' : ` of ${row.from}`}` }
+  }
 }
 
 function* checkOwn(folder: string): Generator<Finding> {
