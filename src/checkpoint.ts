@@ -327,7 +327,7 @@ export class Checkpoint {
   /** Reject what waits, let go of what was started, close every span. */
   unload(): void {
     this.#unloaded = true
-    for (const barrier of [...this.#open]) {
+    for (const barrier of this.#open) {
       if (barrier.ready !== undefined) barrier.wake('unloaded')
       else if (barrier.releasedAt !== undefined) this.#close(barrier, 'dispatched')
     }

@@ -4,8 +4,8 @@ import type { Recovery } from './barrier.ts'
 import type { ToolBatch } from './batch.ts'
 import type { TurnTrace } from './telemetry.ts'
 
-/** The host's `sessions.flush`: resolves to whether a durability listener took part. */
-export type SendFlush = (session: Session) => Promise<boolean>
+/** The host's `sessions.flush`: resolves to `false` where no durability listener took part; older hosts resolve to nothing. */
+export type SendFlush = (session: Session) => Promise<unknown>
 
 /** One `sessions.flush(session)`; several barriers may share it. */
 export class Flush {

@@ -113,7 +113,7 @@ test('a consumer that leaves in the tick after the flush ended is an abort, for 
     const pull = iterator.next()
     await hung.hung()
     gate.resolve()
-    for (let tick = 0; tick < depth; tick += 1) await undefined
+    for (let tick = 0; tick < depth; tick += 1) await Promise.resolve()
     void iterator.return?.()
     await pull
     await vi.waitFor(() => expect(app.barriers()).toHaveLength(1))
@@ -150,9 +150,10 @@ test('a cancellation in the tick in which the flush ends is reported as durable 
   const pending = app.ctx.tools.execute(call)
   await hung.hung()
   // The barrier takes its listener off when the flush ends, before the host goes on: that is the tick to hit.
-  const original = AbortSignal.prototype.removeEventListener
-  vi.spyOn(controller.signal, 'removeEventListener').mockImplementation((...args) => {
-    original.apply(controller.signal, args as never)
+  const spy = vi.spyOn(controller.signal, 'removeEventListener')
+  const original = spy.getMockImplementation() ?? AbortSignal.prototype.removeEventListener.bind(controller.signal)
+  spy.mockImplementation((...args) => {
+    original(...(args as Parameters<typeof original>))
     controller.abort()
   })
   gate.resolve()

@@ -17,7 +17,7 @@ test('where nothing takes log lines off the host, warnings and errors become war
   expect(warnings()).toEqual(['a', 'b'])
 })
 
-test('an exporter that takes warnings is enough, and one of the default level takes errors alone', () => {
+test('an exporter that takes warnings is enough, and one of the default level takes errors alone', async () => {
   const warnings = catchWarnings()
   const ctx = new Context()
   const lines: string[] = []
@@ -26,7 +26,7 @@ test('an exporter that takes warnings is enough, and one of the default level ta
   logger.warn('a')
   logger.error('b')
   expect([warnings(), lines]).toEqual([['a'], ['b']])
-  quiet()
+  await quiet()
   ctx.logger.exporter({ levels: { default: 3 }, export: ({ args }) => void lines.push(String(args[0])) })
   logger.warn('c')
   expect([warnings(), lines]).toEqual([['a'], ['b', 'c']])

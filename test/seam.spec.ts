@@ -145,9 +145,9 @@ test('a thousand barriers while the provider is replaced at random: none lost, n
   const { app, call } = await createCalls()
   const decided: string[] = []
   const provider = (name: string) => strategy(name, (barrier) => (decided.push(`${barrier.callId}:${name}`), { kind: 'flush' }))
-  let done = false
+  const traffic = { done: false }
   const swapping = (async () => {
-    for (let round = 0; !done; round += 1) {
+    for (let round = 0; !traffic.done; round += 1) {
       const fiber = await app.mount(provider(`s${round % 5}`))
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 3))
       await fiber.dispose()
@@ -156,7 +156,7 @@ test('a thousand barriers while the provider is replaced at random: none lost, n
     return true
   })()
   for (let index = 0; index < 1_000; index += 8) await Promise.all(Array.from({ length: 8 }, () => call()))
-  done = true
+  traffic.done = true
   await swapping
   const barriers = app.barriers()
   expect(barriers).toHaveLength(1_000)

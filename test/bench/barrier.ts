@@ -19,7 +19,7 @@ import { BatchSpanProcessor, TracerProvider, type SpanExporter } from '@opentele
 import Table from 'cli-table3'
 import * as policy from '../../src/index.ts'
 import * as prometheus from '../../src/prometheus.ts'
-import { createHarness, ScriptedModel, textChunks } from '../../src/testing/harness.ts'
+import { ScriptedModel, textChunks } from '../../src/testing/harness.ts'
 
 const { values } = parseArgs({
   options: {
