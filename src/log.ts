@@ -29,17 +29,20 @@ export function createLogger(ctx: Context, name: string = SCOPE_NAME): Logger {
     const [, ...exporters] = service.exporters.values() as IterableIterator<{ levels?: Record<string, number> }>
     return exporters.some(({ levels }) => (levels?.[name] ?? levels?.['default'] ?? DEFAULT_LEVEL) >= rank)
   }
-  return {
-    info: (message) => logger.info(message),
-    warn(message) {
-      logger.warn(message)
-      if (!isHeard(WARN)) process.emitWarning(message, 'CheckpointWarning')
-    },
-    error(message) {
-      logger.error(message)
-      if (!isHeard(ERROR)) process.emitWarning(message, 'CheckpointWarning')
-    },
+  const write = (level: 'warn' | 'error', rank: number) => (message: string) => {
+    const line = oneLine(message)
+    logger[level](line)
+    if (!isHeard(rank)) process.emitWarning(line, 'CheckpointWarning')
   }
+  return { info: (message) => logger.info(oneLine(message)), warn: write('warn', WARN), error: write('error', ERROR) }
+}
+
+/** A line is cut here: it may hold names that a model made up, and messages of somebody's errors. */
+const MAX_LINE = 1_000
+
+/** One line and no control characters, or a tool's name could forge a line of its own. */
+function oneLine(message: string): string {
+  return message.slice(0, MAX_LINE).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ')
 }
 
 /** Quiet time after a line of one kind. */
