@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, request, type IncomingMessage } from 'node:http'
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { connect, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -221,6 +221,26 @@ test('the commands print no word of the logs and settings they read', async () =
     expect(canariesIn(stdout + stderr)).toEqual([])
   }
 }, 60_000)
+
+test('a name that a model makes up stays on one line of the log, and the line is cut', async () => {
+  const app = await createApp({ model: new ScriptedModel(), plugins: [[policy]] })
+  const { agent } = await app.createAgent()
+  app.model.replace([[{ name: `no\n\u2028\u001b[31msuch ${'x'.repeat(100_000)}` }], 'done'])
+  app.flushes.on = () => (app.ctx.checkpoints.open().some(({ boundary }) => boundary === 'tool') ? Promise.reject(storageError('EIO')) : undefined)
+  await app.say(agent, 'hi')
+  const [line = ''] = app.logs.filter((text) => text.includes('checkpoint tool of tool no'))
+  expect(line.length).toBeGreaterThan(100)
+  expect(line.length).toBeLessThanOrEqual(1_000)
+  expect(line).not.toMatch(/[\p{Cc}\p{Zl}]/u)
+})
+
+test('every bound of SECURITY.md is in the file that it names, with that value', () => {
+  const text = readFileSync(new URL('../SECURITY.md', import.meta.url), 'utf8')
+  const rows = [...text.matchAll(/\| `(src\/[^`]+)` `([^`]+)` \|$/gm)]
+  expect(rows.length).toBeGreaterThan(15)
+  const missing = rows.filter(([, file = '', code = '']) => !readFileSync(new URL(`../${file}`, import.meta.url), 'utf8').includes(code))
+  expect(missing.map(([row]) => row)).toEqual([])
+})
 
 function logOf(root: string): string {
   const [file = ''] = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.jsonl'))
