@@ -324,15 +324,18 @@ export class Checkpoint {
     }
   }
 
-  /** Reject what waits, let go of what was started, close every span. */
-  unload(): void {
+  /**
+   * Reject what waits, let go of what was started, close every span.
+   * @param appEnds - whether the application ends, not the policy alone.
+   */
+  unload(appEnds: boolean): void {
     this.#unloaded = true
     for (const barrier of this.#open) {
       if (barrier.ready !== undefined) barrier.wake('unloaded')
       else if (barrier.releasedAt !== undefined) this.#close(barrier, 'dispatched')
     }
     for (const ledger of this.#ledgers.values()) this.telemetry.turnEnded(ledger)
-    this.telemetry.unload()
+    this.telemetry.unload(appEnds)
   }
 
   #decide(barrier: LiveBarrier): Decision {

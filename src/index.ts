@@ -117,8 +117,9 @@ export function apply(ctx: Context, config?: Config): void {
     timer.unref()
     return () => {
       clearInterval(timer)
-      checkpoint.unload()
-      if (isRunning(ctx.root.fiber)) {
+      const appEnds = !isRunning(ctx.root.fiber)
+      checkpoint.unload(appEnds)
+      if (!appEnds) {
         logger.warn('the checkpoint policy was unloaded: until it is mounted again nothing waits for the session log')
       }
     }

@@ -41,6 +41,8 @@ export function idsOf(span: Span): { readonly traceId: string; readonly spanId: 
 
 /** Policies mounted in this process: gauges outlive one policy, because an SDK keeps exporting a removed callback's last value. */
 const mounted = new Set<Checkpoints>()
+/** The last policy went with its whole application: nothing is missing, and a last export must not say so. */
+let ended = false
 
 /** Spans and metrics of one mounted policy. */
 export class Telemetry {
@@ -60,6 +62,7 @@ export class Telemetry {
   /** Count the policy among those mounted, until {@link unload}. */
   mount(): void {
     mounted.add(this.#policy)
+    ended = false
   }
 
   /** Make tracer and instruments again if an SDK was registered or replaced. */
@@ -185,8 +188,10 @@ export class Telemetry {
     })
   }
 
-  unload(): void {
+  /** @param appEnds - whether the application ends, not the policy alone. */
+  unload(appEnds: boolean): void {
     mounted.delete(this.#policy)
+    ended = appEnds
   }
 
   #count(instruments: Instruments, barrier: LiveBarrier, unguarded: boolean): void {
@@ -383,5 +388,7 @@ function observeGauges(
   gauge(sc.METRIC_OLDEST_AGE, () => highest((policy) => policy.state().oldestAgeMs / 1_000))
   gauge(sc.METRIC_UNFLUSHED_AGE, () => highest((policy) => policy.state().unflushedOldestAgeMs / 1_000))
   gauge(sc.METRIC_CONSECUTIVE_FAILURES, () => highest((policy) => policy.state().consecutiveFailures))
-  gauge(sc.METRIC_POLICY_ACTIVE, () => mounted.size)
+  meter.createObservableGauge(sc.METRIC_POLICY_ACTIVE, optionsOf(sc.METRIC_POLICY_ACTIVE)).addCallback((result) => {
+    if (mounted.size > 0 || !ended) result.observe(mounted.size)
+  })
 }

@@ -13,6 +13,10 @@ const CORE = [
   'tools',
 ]
 
+/** What the core packages bring as peers, to be named where npm is told not to place peers. */
+const CORE_PEERS = ['attachment', 'brand', 'code-runtime', 'scope', 'settings', 'timeout', 'typert-protocol', 'user-approval']
+const peersAt = (release: string) => Object.fromEntries(CORE_PEERS.map((each) => [`@deepseek-ai/dsh-${each}`, release]))
+
 /** SDKs that go with an API version: 2.x wants less than 1.10, 3.x at least that. */
 const API_1_9 = { '@opentelemetry/api': '1.9.1', '@opentelemetry/sdk-metrics': '2.9.0', '@opentelemetry/sdk-trace': '2.9.0' }
 const API_1_10 = { '@opentelemetry/api': '1.10.0', '@opentelemetry/sdk-metrics': '3.1.0', '@opentelemetry/sdk-trace': '3.1.0' }
@@ -54,10 +58,12 @@ export const HOST_SETS: readonly CompatHost[] = [
   // No release of the JSONL backend but rc.8 goes with these.
   set('core-rc6', {
     core: (name) => (name === 'session-persistence-jsonl' ? '0.1.0-rc.8' : '0.1.0-rc.6'),
+    extra: peersAt('0.1.0-rc.6'),
     args: ['--legacy-peer-deps'],
   }),
   set('core-0.1.1-rc2', {
     core: (name) => (['agent', 'invariants', 'llm', 'session'].includes(name) ? '0.1.1-rc.2' : '0.1.0-rc.8'),
+    extra: peersAt('0.1.0-rc.8'),
     args: ['--legacy-peer-deps'],
   }),
   set('core-rc8-sqlite', {
