@@ -46,16 +46,23 @@ export async function sweep({ rounds, seed, jobs, onRound }: SweepOptions): Prom
     while (begun < rounds) {
       begun += 1
       const round = planned.next().value as Round
-      const { verdict, died } = await runRound(round)
-      const tally = byFault.get(round.fault) ?? emptyTally()
-      byFault.set(round.fault, tally)
-      for (const sum of [tally, report.total]) {
-        add(sum, verdict)
-        if (died[0] === 'survived') sum.survived += 1
+      const { subject, compression, target, aftermath } = round
+      const what = `${subject.name}, ${compression}, ${JSON.stringify(target)}, ${aftermath}`
+      try {
+        const { verdict, died } = await runRound(round)
+        const tally = byFault.get(round.fault) ?? emptyTally()
+        byFault.set(round.fault, tally)
+        for (const sum of [tally, report.total]) {
+          add(sum, verdict)
+          if (died[0] === 'survived') sum.survived += 1
+        }
+        for (const problem of [...verdict.lost, ...verdict.unguarded, ...verdict.unreadable]) {
+          report.problems.push(`${what} (${died.join(', then ')}): ${problem}`)
+        }
+      } catch (error) {
+        // A life that did not even begin says nothing about the policy; it is a problem, and no reason to stop.
+        report.problems.push(`${what}: ${String(error)}`)
       }
-      const what = `${round.subject.name}, ${round.compression}, ${JSON.stringify(round.target)}, ${round.aftermath} (${died.join(', then ')})`
-      for (const problem of [...verdict.lost, ...verdict.unguarded, ...verdict.unreadable])
-        report.problems.push(`${what}: ${problem}`)
       onRound?.((done += 1), report)
     }
   }
