@@ -10,7 +10,7 @@ import type { RemotePlan } from './remote-protocol.ts'
 import { run, Volume } from './volume.ts'
 
 /** A disk that can be broken under a running agent. */
-export interface Breakable {
+interface Breakable {
   readonly root: string
   readonly plan?: Partial<RemotePlan>
   break(agent: RemoteAgent): void

@@ -29,10 +29,10 @@ export const SUBJECTS: readonly Subject[] = [
 ]
 
 /** Both encodings of the JSONL backend. */
-export const ENCODINGS = ['none', 'zstd'] as const
+const ENCODINGS = ['none', 'zstd'] as const
 
 /** What happens after the death. */
-export type Aftermath = 'killed' | 'power cut' | 'killed again while resuming'
+type Aftermath = 'killed' | 'power cut' | 'killed again while resuming'
 
 /** One death. */
 export interface Round {
