@@ -147,7 +147,9 @@ export class Ledger {
   }
 
   #ended(flush: Flush, outcome: 'durable' | 'rejected' | 'unconfirmed', error: unknown): void {
-    this.#inFlight.splice(this.#inFlight.indexOf(flush), 1)
+    // Nearly always the only one; a splice would make an array for it.
+    if (this.#inFlight[0] === flush) this.#inFlight.shift()
+    else this.#inFlight.splice(this.#inFlight.indexOf(flush), 1)
     switch (outcome) {
       case 'durable':
         this.consecutiveFailures = 0

@@ -88,13 +88,17 @@ export class Telemetry {
   /** Run what a barrier released with the barrier's parent active; exactly once, whatever the context manager does. */
   run<R>(parent: ParentContext, call: () => R): R {
     if (this.#isActive(parent)) return call()
-    let result: { readonly value: R } | { readonly error: unknown } | undefined
+    let called = false
+    let threw = false
+    let value: unknown
     const once = (): void => {
-      if (result !== undefined) return
+      if (called) return
+      called = true
       try {
-        result = { value: call() }
+        value = call()
       } catch (error) {
-        result = { error }
+        threw = true
+        value = error
       }
     }
     try {
@@ -103,9 +107,8 @@ export class Telemetry {
       this.#failed(error)
     }
     once()
-    const settled = result as { readonly value: R } | { readonly error: unknown } | undefined
-    if (settled !== undefined && 'value' in settled) return settled.value
-    throw settled?.error
+    if (threw) throw value
+    return value as R
   }
 
   turnStarted(ledger: Ledger): void {

@@ -1,5 +1,5 @@
 /** The telemetry contract as Prometheus families: records in, exposition out. */
-import type { CheckpointRecord } from '../barrier.ts'
+import type { Boundary, CheckpointRecord, SettledBarrier } from '../barrier.ts'
 import type { Checkpoints } from '../checkpoints.ts'
 import * as sc from '../semconv.ts'
 import { familyOf, labelOf, type Exposition } from './exposition.ts'
@@ -11,10 +11,17 @@ const STRATEGY = labelOf(sc.ATTR_STRATEGY)
 const RECOVERY = labelOf(sc.ATTR_RECOVERY)
 const ERROR_TYPE = labelOf(sc.ATTR_ERROR_TYPE)
 
+/** A wait from here on always gets an exemplar. */
+const SLOW_MS = 50
+/** Quiet time between two exemplars of ordinary barriers at one boundary. */
+const EXEMPLAR_MS = 1_000
+
 /** Counters, histograms and gauges of one policy. Every series exists at 0 before its first event. */
 export class CheckpointMetrics {
   readonly #checkpoints: Checkpoints
   readonly #strategies = new Set<string>()
+  /** When the next ordinary barrier of a boundary gets an exemplar, monotonic clock. */
+  readonly #exemplarDue = new Map<Boundary, number>()
   readonly #barrierDuration
   readonly #flushDuration
   readonly #flushEvents
@@ -58,7 +65,7 @@ export class CheckpointMetrics {
     const { boundary, outcome, flushMs, errorType, traceId, spanId } = record
     const strategy = this.#strategyName(record.strategy)
     const exemplarLabels =
-      traceId === undefined || spanId === undefined
+      traceId === undefined || spanId === undefined || !this.#deservesExemplar(record)
         ? undefined
         : { [sc.EXEMPLAR_TRACE_ID]: traceId, [sc.EXEMPLAR_SPAN_ID]: spanId }
     this.#barrierDuration.observe({
@@ -79,6 +86,18 @@ export class CheckpointMetrics {
     if (record.overruled === 'threw' || record.overruled === 'invalid') {
       this.#strategyFaults.inc({ labels: { [BOUNDARY]: boundary, [STRATEGY]: strategy } })
     }
+  }
+
+  /**
+   * Whether the record's trace is worth a link: every one that did not go well or was slow, and of the others one a second
+   * for each boundary. A scrape keeps one exemplar a bucket, and making one costs as much as counting.
+   */
+  #deservesExemplar({ boundary, outcome, flushOutcome, durationMs }: SettledBarrier): boolean {
+    if (outcome !== 'dispatched' || flushOutcome === 'rejected' || durationMs >= SLOW_MS) return true
+    const now = performance.now()
+    if (now < (this.#exemplarDue.get(boundary) ?? 0)) return false
+    this.#exemplarDue.set(boundary, now + EXEMPLAR_MS)
+    return true
   }
 
   /** Read the gauges, and give a strategy that was mounted since its zeros; before each scrape. */
