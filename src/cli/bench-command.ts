@@ -1,5 +1,6 @@
 /** `bench`: flags, output and exit code; what it does is imported when it runs. */
-import { writeFileSync } from 'node:fs'
+import { accessSync, constants, statSync, writeFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { Option, type Command } from 'commander'
 import { UsageError, wholeNumber, type CliCommand } from './command.ts'
 import { importOnHost } from './host.ts'
@@ -51,23 +52,33 @@ export const benchCommand: CliCommand = {
     const flags = options as BenchFlags
     const { html, json = false } = flags
     // Before anything is measured: a report that cannot be written is worth no minute of waiting.
-    if (html !== undefined) write(html, '')
+    if (html !== undefined) assertWritable(html)
     const { measure } = await importOnHost('bench', () => import('./bench/bench.ts'))
     const defaults = flags.quick === true ? QUICK : FULL
     const report = await measure({ ...defaults, ...flags, workload: flags.workload ?? (flags.quick === true ? ['one-call'] : undefined) })
-    if (html !== undefined) write(html, (await import('./bench/html.ts')).benchHtml(report))
     const { benchText } = await import('./bench/text.ts')
     process.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : `\n${benchText(report)}\n`)
-    if (html !== undefined) process.stderr.write(`The report with charts: ${html}\n`)
+    if (html !== undefined) {
+      const { benchHtml } = await import('./bench/html.ts')
+      attempt(html, () => writeFileSync(html, benchHtml(report)))
+      process.stderr.write(`The report with charts: ${html}\n`)
+    }
     return 0
   },
 }
 
-function write(file: string, text: string): void {
+/** Nothing is touched: a run that is stopped leaves no empty report, and keeps the one of an earlier run. */
+function assertWritable(html: string): void {
+  const isThere = statSync(html, { throwIfNoEntry: false })
+  if (isThere?.isDirectory() === true) throw new UsageError(`--html: ${html} is a folder; name a file`)
+  attempt(html, () => accessSync(isThere === undefined ? dirname(resolve(html)) : html, constants.W_OK))
+}
+
+function attempt(html: string, act: () => void): void {
   try {
-    writeFileSync(file, text)
+    act()
   } catch (error) {
-    throw new UsageError(`--html: ${file} cannot be written (${(error as NodeJS.ErrnoException).code ?? String(error)})`)
+    throw new UsageError(`--html: ${html} cannot be written (${(error as NodeJS.ErrnoException).code ?? String(error)})`)
   }
 }
 

@@ -18,8 +18,11 @@ export function chartScript(): void {
   const whiskers = (group: Group) => ({
     id: 'whiskers',
     afterDatasetsDraw(chart: any) {
-      const { ctx: pen, scales } = chart
+      const { ctx: pen, scales, chartArea } = chart
       pen.save()
+      pen.beginPath()
+      pen.rect(chartArea.left, chartArea.top, chartArea.width, chartArea.height)
+      pen.clip()
       pen.strokeStyle = colour('--text')
       pen.lineWidth = 1.2
       for (const [index, { values }] of group.series.entries()) {

@@ -4,7 +4,7 @@ import { duration } from '../table.ts'
 import { chartScript } from './html-chart.ts'
 import { STYLE } from './html-style.ts'
 import type { BenchCell, BenchReport, BenchWorkload } from './report.ts'
-import { NOISE_LIMIT } from './statistics.ts'
+import { NOISE_RULE } from './statistics.ts'
 import { ratioText, syncLines } from './text.ts'
 import { nameOf, settingName } from './variants.ts'
 
@@ -42,7 +42,7 @@ ${report.workloads.map((workload) => section(workload, report)).join('\n')}
 <h2>How to read it</h2>
 <ul>
 <li><b>Ratio</b>: to <i>${escape(report.strategies[0] ?? '')}</i> under the same setting. <b>To reference</b>: to <i>${escape(reference)}</i>, what most installations run. Both are medians of the ratios within one round, so that a slow minute weighs on both sides.</li>
-<li><b>Noise</b>: the reference, measured a second time in each round, against itself. Its interval must include 1 and lie within ${NOISE_LIMIT.low} to ${NOISE_LIMIT.high}; otherwise nothing is concluded from that workload.</li>
+<li><b>Noise</b>: the reference, measured a second time in each round, against itself: ${NOISE_RULE}; otherwise nothing is concluded from that workload.</li>
 <li>Waiting is measured by hooks around the policy, the same for every policy; waits that overlap count once.</li>
 ${report.strategies.includes('selective') ? '<li><b>selective</b> was measured with every tool released: such calls run before they are on disk.</li>\n' : ''}</ul>
 </main>

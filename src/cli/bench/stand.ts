@@ -11,6 +11,8 @@ import { WaitMeter, type Waits } from './waits.ts'
 export interface Measured extends Waits {
   /** From `turn/start` to `turn/end`, in milliseconds. */
   readonly turnMs: number
+  /** From the event before to `step/start`, mean, in milliseconds: the barrier of a step as a log shows it. */
+  readonly stepGapMs: number
 }
 
 /** One variant, ready to play turns. */
@@ -63,7 +65,7 @@ export class Stand {
       const waits = this.#meter.read()
       await ctx.sessions.flush(session)
       if (this.#stage.ending !== 'completed') throw new Error(`a turn of ${nameOf(this.variant)} ended as ${this.#stage.ending}`)
-      return { ...waits, turnMs: this.#stage.turnMs }
+      return { ...waits, turnMs: this.#stage.turnMs, stepGapMs: this.#stage.stepGapMs / script.steps.length }
     } finally {
       await dispose()
     }
@@ -82,11 +84,13 @@ const NOTHING: TurnScript = { userBytes: 0, steps: [] }
 /** What happens in the application besides the policy: pauses, sizes, and the bounds of the turn. */
 class Stage {
   turnMs = 0
+  stepGapMs = 0
   ending = 'nothing'
   #script = NOTHING
   #ctx: Context | undefined
   #session: Session | undefined
   #startedAt = 0
+  #eventAt = 0
   #step = -1
 
   readonly plugin = {
@@ -103,9 +107,12 @@ class Stage {
         return next()
       })
       ctx.on('session/event', (_session, event) => {
-        if (event.type === 'turn/start') this.#startedAt = performance.now()
+        const now = performance.now()
+        if (event.type === 'step/start') this.stepGapMs += now - this.#eventAt
+        this.#eventAt = now
+        if (event.type === 'turn/start') this.#startedAt = now
         if (event.type !== 'turn/end') return
-        this.turnMs = performance.now() - this.#startedAt
+        this.turnMs = now - this.#startedAt
         this.ending = event.data.reason.kind
       })
     },
@@ -117,6 +124,7 @@ class Stage {
     this.#session = session
     this.#script = script
     this.#step = -1
+    this.stepGapMs = 0
     this.ending = 'nothing'
   }
 

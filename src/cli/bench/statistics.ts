@@ -41,15 +41,19 @@ export function ratios(samples: readonly number[], reference: readonly number[])
 }
 
 /**
- * Whether a reference measured against itself is steady enough to read other ratios: its interval includes 1 and stays
- * within {@link NOISE_LIMIT}.
+ * Whether a reference measured against itself is steady enough to read other ratios: its interval comes near 1 and
+ * stays within {@link NOISE_LIMIT}.
  */
 export function isSteady({ low, high }: Pick<Estimate, 'low' | 'high'>): boolean {
-  return low <= 1 && high >= 1 && low >= NOISE_LIMIT.low && high <= NOISE_LIMIT.high
+  return low <= 1 + NEAR && high >= 1 - NEAR && low >= NOISE_LIMIT.low && high <= NOISE_LIMIT.high
 }
 
 /** Widest interval of the reference against itself: a quarter either way. */
 export const NOISE_LIMIT = { low: 0.8, high: 1.25 } as const
+/** How near. */
+const NEAR = 0.05
+/** The criterion in words. */
+export const NOISE_RULE = `that interval must come within ${NEAR * 100} % of 1 and lie within ${NOISE_LIMIT.low} to ${NOISE_LIMIT.high}`
 
 /** The same list in random order. */
 export function shuffled<T>(list: readonly T[]): T[] {

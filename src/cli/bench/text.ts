@@ -1,7 +1,7 @@
 /** The benchmark's report for a terminal. */
 import { duration, paint, renderTable } from '../table.ts'
 import type { BenchCell, BenchReport, BenchWorkload } from './report.ts'
-import { NOISE_LIMIT, type Estimate } from './statistics.ts'
+import { NOISE_RULE, type Estimate } from './statistics.ts'
 import type { SyncReport } from './fsync.ts'
 import { nameOf, settingName } from './variants.ts'
 
@@ -87,7 +87,7 @@ function noiseLines({ workloads, rounds }: BenchReport): string[] {
   const noisy = workloads.filter((workload) => !workload.steady)
   return [
     paint('yellow', `  No conclusion for ${noisy.map(({ id }) => id).join(', ')}: this machine is too noisy.`),
-    `  The reference was measured twice in each round; the interval of that ratio must include 1 and lie within ${NOISE_LIMIT.low} to ${NOISE_LIMIT.high}.`,
+    `  The reference was measured twice in each round, for the interval of its ratio to itself: ${NOISE_RULE}.`,
     `  Stop other work on the disk, or raise --rounds (now ${rounds}).`,
   ]
 }

@@ -63,6 +63,8 @@ function inflate(bytes: Buffer): { text: string; torn: boolean } {
     try {
       const options = { info: true, maxOutputLength: MAX_LOG_BYTES } as object
       const frame = zstdDecompressSync(bytes.subarray(offset), options) as unknown as { buffer: Buffer; engine: { bytesWritten: number } }
+      // The end of a frame may be missing without an error; what there is of it then comes to nothing.
+      if (frame.buffer.length === 0) return { text: Buffer.concat(parts).toString('utf8'), torn: true }
       parts.push(frame.buffer)
       size += frame.buffer.length
       offset += frame.engine.bytesWritten

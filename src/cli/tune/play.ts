@@ -7,6 +7,8 @@ import type { StepShape, TurnShape } from './shape.ts'
 export interface Gaps {
   /** Longest gap that really passes, in milliseconds: longer than a write takes, so that writes overlap it as they did. */
   readonly capMs: number
+  /** Time that putting a prompt together takes: logs carry no event that tells it from the model's. */
+  readonly assemblyMs: number
   /** Write-behind delay of the setting: after a longer gap the events before it are on disk, and are written in the replay. */
   readonly delayMs: number
   /** Waiting that recorded gaps include: the barrier of a call lies between its two events. */
@@ -27,13 +29,14 @@ export function toScript({ steps }: TurnShape, gaps: Gaps): TurnScript {
   }
 }
 
-function toStep(step: StepShape, extraBytes: number, { capMs, delayMs, waits }: Gaps): StepScript {
-  const { assemblyMs, latencyMs, textBytes, chunks, streamMs, calls } = step
+function toStep(step: StepShape, extraBytes: number, { capMs, delayMs, waits, assemblyMs: knownMs }: Gaps): StepScript {
+  const { latencyMs, textBytes, chunks, streamMs, calls } = step
+  const assemblyMs = Math.max(step.assemblyMs, knownMs)
   const shorten = (ms: number) => Math.min(Math.max(0, ms), capMs)
   return {
     extraBytes,
     assembly: { ms: shorten(assemblyMs), written: assemblyMs > delayMs },
-    latency: { ms: shorten(latencyMs - waits.request) },
+    latency: { ms: shorten(latencyMs - waits.request - (assemblyMs - step.assemblyMs)) },
     textBytes,
     chunks: Math.min(chunks, MAX_CHUNKS),
     // Write-behind takes a batch every delay; only the last, unfinished one is pending at the end.

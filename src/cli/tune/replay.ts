@@ -16,6 +16,8 @@ export interface ReplayPlan {
   readonly variants: readonly Variant[]
   readonly maxTurns: number
   readonly seconds: number
+  /** See {@link toScript}. */
+  readonly assemblyMs: number
 }
 
 /** Samples of one variant. */
@@ -23,6 +25,15 @@ export interface Replayed {
   readonly variant: Variant
   /** Milliseconds waited per barrier, one figure per block. */
   readonly samples: number[]
+}
+
+/** Waits at `step`, of the recorded variant, in milliseconds; medians over the blocks. */
+export interface StepWaits {
+  readonly waitMs: number
+  /** From the event before to `step/start`, less the wait. */
+  readonly besidesMs: number
+  /** Waiting per barrier of any kind, as a multiple of the wait at `step` in the same turn. */
+  readonly perBarrier: number
 }
 
 /** All samples of a run. A block is one turn under every variant. */
@@ -36,8 +47,8 @@ export interface Replay {
   readonly capMs: number
   /** What the host itself takes per step, in milliseconds. */
   readonly hostMsPerStep: number
-  /** What the recorded variant waits at a `step` barrier here. */
-  readonly stepWaitMs: number
+  /** The `step` barriers of the recorded variant here: what the level of a log is told by. */
+  readonly steps: StepWaits
 }
 
 /** Fewest blocks that say anything, and how many there should be. */
@@ -74,8 +85,9 @@ export async function replay(
 
     const first = await calibrate(reference, plan.turns, signal)
     const { turns, capMs } = fit(plan, contestants.length, reference.variant, first)
+    const gaps = { capMs, assemblyMs: plan.assemblyMs }
     const host: number[] = []
-    const stepWaits: number[] = []
+    const steps: { waitMs: number; besidesMs: number; perBarrier: number }[] = []
     let blocks = 0
     let longest = 0
     while (blocks < MIN_BLOCKS || performance.now() + longest < deadline) {
@@ -86,11 +98,14 @@ export async function replay(
       for (const contestant of shuffled(contestants)) {
         signal.throwIfAborted()
         progress(Math.min(1, 1 - (deadline - performance.now()) / (plan.seconds * 1_000)), nameOf(contestant.variant))
-        const script = toScript(turn, { capMs, delayMs: contestant.variant.delayMs, waits: first.waits })
+        const script = toScript(turn, { ...gaps, delayMs: contestant.variant.delayMs, waits: first.waits })
         const measured = await contestant.stand.measure(script)
         contestant.samples.push(measured.totalMs / barriers)
-        const { step } = measured.boundaries
-        if (contestant.stand === reference) stepWaits.push(step.ms / Math.max(1, step.count))
+        if (contestant.stand === reference) {
+          const { step } = measured.boundaries
+          const waitMs = step.ms / Math.max(1, step.count)
+          steps.push({ waitMs, besidesMs: measured.stepGapMs - waitMs, perBarrier: measured.totalMs / barriers / waitMs })
+        }
         host.push((measured.turnMs - measured.totalMs - pausedMs(script)) / turn.steps.length)
       }
       blocks += 1
@@ -104,7 +119,11 @@ export async function replay(
       sampledTurns: Math.min(turns.length, blocks),
       capMs,
       hostMsPerStep: Math.max(0, median(host)),
-      stepWaitMs: median(stepWaits),
+      steps: {
+        waitMs: median(steps.map((step) => step.waitMs)),
+        besidesMs: median(steps.map((step) => step.besidesMs)),
+        perBarrier: median(steps.map((step) => step.perBarrier)),
+      },
     }
   } finally {
     for (const stand of stands) await stand.dispose()
@@ -118,7 +137,7 @@ const CALIBRATION_STEPS = 6
 async function calibrate(stand: Stand, turns: readonly TurnShape[], signal: AbortSignal): Promise<Calibration> {
   const [turn] = sampleTurns(turns, 1, CALIBRATION_STEPS)
   if (turn === undefined) throw new Error('there is a turn to replay')
-  const script = toScript(turn, { capMs: 0, delayMs: stand.variant.delayMs, waits: NO_WAITS })
+  const script = toScript(turn, { capMs: 0, assemblyMs: 0, delayMs: stand.variant.delayMs, waits: NO_WAITS })
   await stand.measure(script)
   const passes: Measured[] = []
   while (passes.length < CALIBRATIONS) {
@@ -138,12 +157,12 @@ interface Calibration {
 }
 
 /** Choose turns, steps and gaps so that enough blocks fit into the time. */
-function fit({ turns, maxTurns, seconds }: ReplayPlan, contestants: number, { delayMs }: Variant, { waits, msPerStep }: Calibration) {
+function fit({ turns, maxTurns, seconds, assemblyMs }: ReplayPlan, contestants: number, { delayMs }: Variant, { waits, msPerStep }: Calibration) {
   const affordMs = (seconds * 1_000) / contestants / SLACK
   for (const steps of [MAX_STEPS, 12, 6, 3, 1]) {
     const sample = sampleTurns(turns, maxTurns, steps)
     for (const capMs of CAPS_MS) {
-      const costs = sample.map((turn) => turn.steps.length * msPerStep + pausedMs(toScript(turn, { capMs, delayMs, waits })))
+      const costs = sample.map((turn) => turn.steps.length * msPerStep + pausedMs(toScript(turn, { capMs, assemblyMs, delayMs, waits })))
       const meanMs = costs.reduce((sum, ms) => sum + ms, 0) / costs.length
       if (meanMs * GOOD_BLOCKS <= affordMs) return { turns: shuffled(sample), capMs }
     }

@@ -8,7 +8,8 @@ import { effortOf, meaningOf } from './meaning.ts'
 import { patchOf } from './patch.ts'
 import type { FoundLogs } from './find.ts'
 import type { Replay, Replayed } from './replay.ts'
-import { barriersOf, type TurnShape } from './shape.ts'
+import { createPredictor, levelOf, type Level, type Predictor } from './predict.ts'
+import { barriersOf } from './shape.ts'
 
 /** One variant as the recorded turns would have seen it. */
 export interface Candidate extends Variant {
@@ -37,7 +38,8 @@ export interface TuneReport {
   readonly absent: readonly string[]
   readonly turns: number
   readonly barriers: number
-  readonly replay: Pick<Replay, 'blocks' | 'sampledTurns' | 'capMs' | 'hostMsPerStep'> & { readonly pace: number; readonly seconds: number }
+  readonly replay: Pick<Replay, 'blocks' | 'sampledTurns' | 'capMs' | 'hostMsPerStep'> & { readonly assemblyMs: number; readonly seconds: number }
+  readonly level: Level
   /** The recorded variant against itself. */
   readonly noise: Estimate
   readonly steady: boolean
@@ -52,15 +54,17 @@ export interface TuneReport {
 export function createTuneReport(
   found: FoundLogs,
   result: Replay,
-  around: { readonly folder: string; readonly sync: SyncReport; readonly absent: readonly string[]; readonly seconds: number },
+  around: { readonly folder: string; readonly sync: SyncReport; readonly absent: readonly string[]; readonly seconds: number; readonly assemblyMs: number },
 ): TuneReport {
-  const { seconds, ...rest } = around
+  const { seconds, assemblyMs, ...rest } = around
   const turns = found.logs.flatMap((log) => log.turns)
   const base = result.again.variant
-  const baseSamples = samplesOf(result.replayed, base)
-  const noise = estimate(ratios(result.again.samples, baseSamples))
-  const pace = paceOf(turns, result.stepWaitMs, base)
-  const predict = createPredictor(turns, median([...baseSamples, ...result.again.samples]), result.hostMsPerStep, pace)
+  const once = samplesOf(result.replayed, base)
+  const noise = estimate(ratios(result.again.samples, once))
+  // Both passes of a block: one alone would put its own noise into every ratio.
+  const baseSamples = once.map((sample, block) => Math.sqrt(sample * (result.again.samples[block] ?? sample)))
+  const level = levelOf(turns, median(baseSamples), result.steps, base)
+  const predict = createPredictor(turns, level, result.hostMsPerStep)
   const ranked = result.replayed
     .map(({ variant, samples }) => describe(variant, base, estimate(ratios(samples, baseSamples)), predict))
     .toSorted((a, b) => a.ratio.median - b.ratio.median)
@@ -77,7 +81,8 @@ export function createTuneReport(
     skipped: found.skipped,
     turns: turns.length,
     barriers: turns.reduce((sum, turn) => sum + barriersOf(turn), 0),
-    replay: { blocks, sampledTurns, capMs, hostMsPerStep, pace, seconds },
+    replay: { blocks, sampledTurns, capMs, hostMsPerStep, assemblyMs, seconds },
+    level,
     noise,
     steady,
     recorded,
@@ -101,44 +106,6 @@ function describe(variant: Variant, base: Variant, ratio: Estimate, predict: Pre
     ...meaningOf(base, variant),
     patch: patchOf(base, variant),
   }
-}
-
-type Predictor = (ratio: Estimate) => Pick<Candidate, 'waitedPerTurnMs' | 'share'>
-
-/** Bounds of {@link paceOf}: beyond them something else than a disk was slow. */
-const PACE = { least: 0.1, most: 20 } as const
-/** Longest gap taken for a barrier. */
-const MAX_BARRIER_MS = 1_000
-
-/**
- * How much longer a wait was where and when the turns were recorded than here and now, told by the gap before each
- * step: only its barrier lies in it. 1 where the recorded strategy does not wait there.
- */
-export function paceOf(turns: readonly TurnShape[], stepWaitMs: number, { strategy }: Variant): number {
-  const gaps = turns.flatMap(({ steps }) => steps.map((step) => step.barrierMs)).filter((ms) => ms <= MAX_BARRIER_MS)
-  if (strategy === 'coalesced' || strategy === 'pipelined' || gaps.length === 0 || stepWaitMs <= 0) return 1
-  const mean = gaps.reduce((sum, ms) => sum + ms, 0) / gaps.length
-  return Math.min(PACE.most, Math.max(PACE.least, mean / stepWaitMs))
-}
-
-/**
- * What a ratio means for the recorded turns: the time they took, less the waiting that they had, plus the waiting they
- * would have.
- * @param perBarrierMs - waiting per barrier under the recorded variant on this disk.
- * @param pace - of the recorded waits to those; see {@link paceOf}.
- */
-export function createPredictor(turns: readonly TurnShape[], perBarrierMs: number, hostMsPerStep: number, pace: number): Predictor {
-  const waitedMs = turns.reduce((sum, turn) => sum + barriersOf(turn), 0) * perBarrierMs
-  const durationMs = turns.reduce((sum, turn) => sum + turn.durationMs, 0)
-  const steps = turns.flatMap((turn) => turn.steps)
-  // Gaps without a barrier in them, and the host's own work: a log from a faster disk cannot have had less.
-  const leastMs = steps.reduce((sum, { assemblyMs, streamMs }) => sum + assemblyMs + streamMs, steps.length * hostMsPerStep)
-  const workMs = Math.max(durationMs - waitedMs * pace, leastMs)
-  const each = ({ median, low, high }: Estimate, figure: (ratio: number) => number): Estimate => ({ median: figure(median), low: figure(low), high: figure(high) })
-  return (ratio) => ({
-    waitedPerTurnMs: each(ratio, (one) => (waitedMs * one) / turns.length),
-    share: each(ratio, (one) => (waitedMs * one) / (workMs + waitedMs * one)),
-  })
 }
 
 /** As good as the best, for a recommendation: more waiting than this is not made up for by a smaller change. */

@@ -1,5 +1,5 @@
 /** The recommendation for a terminal. */
-import { NOISE_LIMIT, type Estimate } from '../bench/statistics.ts'
+import { NOISE_RULE, type Estimate } from '../bench/statistics.ts'
 import { ratioText, syncLines } from '../bench/text.ts'
 import { nameOf } from '../bench/variants.ts'
 import { duration, paint, renderTable } from '../table.ts'
@@ -12,7 +12,8 @@ export function tuneText(report: TuneReport): string {
     paint('bold', 'What the recorded turns would wait on this disk'),
     `  ${count(turns, 'finished turn')} in ${count(logs.length, 'log')}, ${count(barriers, 'barrier')}; ${replay.sampledTurns} of the turns were replayed under each setting, ${count(replay.blocks, 'time')} in all, in ${replay.seconds.toFixed(0)} s.`,
     `  Gaps passed in full up to ${replay.capMs} ms and were cut there; after a gap longer than the write-behind delay, its write was made.`,
-    `  Of the logs only sizes, times and overlaps were used. They are taken to be recorded under ${nameOf(recorded)}, with waits ${replay.pace.toFixed(1)} times as long as here now.`,
+    `  Of the logs only sizes, times and overlaps were used. They are taken to be recorded under ${nameOf(recorded)}.`,
+    `  ${levelText(report.level)}`,
     ...syncLines(report.folder, report.sync),
     ...logs.filter(({ version, torn }) => version > 0 || torn).map(logLine),
     ...report.skipped.map(({ path, why }) => paint('yellow', `  Left out: ${path}: ${why}`)),
@@ -20,6 +21,7 @@ export function tuneText(report: TuneReport): string {
     '',
     renderTable(COLUMNS, report.ranked.map((candidate) => rowOf(candidate, report.recommended))),
     paint('dim', '  Intervals: 95 % bootstrap over the replays. * runs tools before their call is on disk.'),
+    ...(replay.assemblyMs > 0 ? [] : [paint('dim', '  Putting a prompt together leaves no event; what it takes, pipelined saves on top (--assembly tells it).')]),
     '',
     ...adviceLines(report),
   ].join('\n')
@@ -44,7 +46,7 @@ function adviceLines({ recommended, recorded, noise, steady, replay }: TuneRepor
   if (!steady) {
     return [
       paint('yellow', 'No recommendation: this machine is too noisy to conclude.'),
-      `  ${certainty}. That interval must include 1 and lie within ${NOISE_LIMIT.low} to ${NOISE_LIMIT.high}.`,
+      `  ${certainty}; ${NOISE_RULE}.`,
       '  Stop other work on the disk, or give it more time with --seconds.',
     ]
   }
@@ -63,6 +65,13 @@ function adviceLines({ recommended, recorded, noise, steady, replay }: TuneRepor
       ? []
       : ['', "  To paste into the profile's cordis.patch.yml:", '', ...recommended.patch.trimEnd().split('\n').map((line) => `    ${line}`)]),
   ]
+}
+
+function levelText({ from, pace, perBarrierMs }: TuneReport['level']): string {
+  const each = `a barrier takes ${duration(perBarrierMs)}`
+  if (from === 'logs') return `The gaps before the recorded steps tell the level: ${each}, ${pace?.toFixed(1)} times as long as in the replay.`
+  if (pace === undefined) return `The level is that of the replay: ${each}.`
+  return `The level is that of the replay: ${each}; the logs tell of ${pace.toFixed(1)} times that, as of another disk.`
 }
 
 function logLine({ path, version, torn }: TuneReport['logs'][number]): string {

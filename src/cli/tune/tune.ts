@@ -15,6 +15,8 @@ export interface TuneOptions {
   readonly dir?: string
   readonly maxTurns: number
   readonly seconds: number
+  /** Time the host takes to put a prompt together, in milliseconds. */
+  readonly assembly: number
   /** Strategy the logs were recorded under; the stock policy, or what waits alike, when absent. */
   readonly recorded?: StrategyName
 }
@@ -23,7 +25,7 @@ export interface TuneOptions {
 const OTHER_DELAYS_MS = [20]
 
 /** Replay the logs. */
-export async function tune({ paths, dir, maxTurns, seconds, recorded }: TuneOptions): Promise<TuneReport> {
+export async function tune({ paths, dir, maxTurns, seconds, recorded, assembly: assemblyMs }: TuneOptions): Promise<TuneReport> {
   const found = findLogs(paths)
   const parts = await loadOptionalParts()
   const variants = variantsOf(recordedVariant(found, parts, recorded), parts)
@@ -33,9 +35,9 @@ export async function tune({ paths, dir, maxTurns, seconds, recorded }: TuneOpti
   try {
     return await inWorkspace(dir, async (workspace) => {
       const sync = probeSync(workspace.dir)
-      const result = await replay({ turns, variants, maxTurns, seconds }, parts, workspace, progress.update)
+      const result = await replay({ turns, variants, maxTurns, seconds, assemblyMs }, parts, workspace, progress.update)
       const took = (performance.now() - startedAt) / 1_000
-      return createTuneReport(found, result, { folder: resolve(dir ?? tmpdir()), sync, absent: parts.absent, seconds: took })
+      return createTuneReport(found, result, { folder: resolve(dir ?? tmpdir()), sync, absent: parts.absent, seconds: took, assemblyMs })
     })
   } finally {
     progress.end()
