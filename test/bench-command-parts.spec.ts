@@ -1,7 +1,7 @@
 /** What `bench` computes and judges, without a disk. */
 import { existsSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describeFileSystem, type FileSystem } from '../src/cli/bench/filesystem.ts'
 import { judge } from '../src/cli/bench/fsync.ts'
 import { findingOf } from '../src/cli/bench/report.ts'
@@ -89,6 +89,6 @@ describe('scripts', () => {
   })
 
   test('filler has the size asked for', () => {
-    fc.assert(fc.property(fc.integer({ min: 0, max: 100_000 }), (bytes) => filler(bytes).length === bytes), { numRuns: 20 })
+    for (const bytes of [0, 1, 1_000, 100_000]) expect(filler(bytes)).toHaveLength(bytes)
   })
 })

@@ -1,8 +1,9 @@
 /** What is taken from a recorded log, and what never is. */
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { extractShape } from '../src/cli/tune/extract.ts'
 import type { LogRow } from '../src/cli/tune/log.ts'
-import { barriersOf, extractShape } from '../src/cli/tune/shape.ts'
+import { barriersOf } from '../src/cli/tune/shape.ts'
 
 /** Rows of a log; a time per row, a size per row. */
 function rows(...list: readonly (readonly [type: string, time: number, data?: Record<string, unknown>])[]): LogRow[] {

@@ -40,7 +40,7 @@ export const benchCommand: CliCommand = {
       .addOption(new Option('--strategy <name...>', 'only these; the first measured is what others are held against').choices(STRATEGY_NAMES))
       .addOption(new Option('--encoding <name...>', 'only these encodings of the log').choices(ENCODING_NAMES))
       .addOption(
-        new Option('--delay <ms...>', 'write-behind delays (default: 200 5)').argParser<readonly number[]>((text, list = []) => [...list, delay(text)]),
+        new Option('--delay <ms...>', 'write-behind delays (default: 200 5)').argParser<readonly number[] | undefined>((text, list) => [...(list ?? []), delay(text)]),
       )
       .addOption(new Option('--workload <name...>', 'only these kinds of turns').choices(WORKLOAD_NAMES))
       .option('--html <file>', 'also write a report with charts, in one file')

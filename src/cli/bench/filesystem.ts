@@ -14,7 +14,7 @@ export interface FileSystem {
 }
 
 /** The block device below it. */
-export interface Device {
+interface Device {
   readonly name: string
   /** `physical`: nothing known stands between; `virtual`: a hypervisor's; `loop`: a file; `memory`: RAM. */
   readonly kind: 'physical' | 'virtual' | 'loop' | 'memory'

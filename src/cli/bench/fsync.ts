@@ -5,7 +5,7 @@ import { quantile } from 'simple-statistics'
 import { describeFileSystem, type FileSystem } from './filesystem.ts'
 
 /** Latencies in milliseconds. */
-export interface Latency {
+interface Latency {
   readonly median: number
   readonly p95: number
 }

@@ -93,7 +93,7 @@ export const PARALLEL_TOOL = 'parallel'
 export const SERIAL_TOOL = 'serial'
 
 /** Largest text of one event; a longer one is cut to it. */
-export const MAX_FILLER_BYTES = 1 << 20
+const MAX_FILLER_BYTES = 1 << 20
 let text = ''
 
 /**

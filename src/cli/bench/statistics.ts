@@ -26,7 +26,7 @@ export function estimate(samples: readonly number[]): Estimate {
  * Percentile bootstrap interval of any figure of a list. The same samples give the same interval.
  * @param figure - computed from each resample.
  */
-export function interval<T>(samples: readonly T[], figure: (drawn: T[]) => number): { low: number; high: number } {
+function interval<T>(samples: readonly T[], figure: (drawn: T[]) => number): { low: number; high: number } {
   const random = createRandom(samples.length)
   const list = [...samples]
   const figures = Array.from({ length: RESAMPLES }, () => figure(sampleWithReplacement(list, list.length, random)))
@@ -49,7 +49,7 @@ export function isSteady({ low, high }: Pick<Estimate, 'low' | 'high'>): boolean
 }
 
 /** Widest interval of the reference against itself: a quarter either way. */
-export const NOISE_LIMIT = { low: 0.8, high: 1.25 } as const
+const NOISE_LIMIT = { low: 0.8, high: 1.25 } as const
 /** How near. */
 const NEAR = 0.05
 /** The criterion in words. */

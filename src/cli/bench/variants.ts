@@ -12,7 +12,7 @@ export const STRATEGIES = ['stock', 'default', 'coalesced', 'pipelined', 'select
 export type StrategyName = (typeof STRATEGIES)[number]
 /** How the backend encodes a log. */
 export const ENCODINGS = ['zstd', 'raw', 'sqlite'] as const
-export type Encoding = (typeof ENCODINGS)[number]
+type Encoding = (typeof ENCODINGS)[number]
 
 /** Settings of the backend. */
 export interface Setting {

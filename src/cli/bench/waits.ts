@@ -12,7 +12,7 @@ export const WAITED = ['request', 'tool', 'step'] as const
 export type Waited = (typeof WAITED)[number]
 
 /** Waits at one boundary; those that overlap count each. */
-export interface WaitSum {
+interface WaitSum {
   readonly count: number
   readonly ms: number
 }

@@ -3,7 +3,8 @@ import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { UsageError } from '../command.ts'
 import { readLog, UnreadableLog, type RecordedLog } from './log.ts'
-import { extractShape, type LogShape } from './shape.ts'
+import { extractShape } from './extract.ts'
+import type { LogShape } from './shape.ts'
 
 /** Names the JSONL backend gives its logs. */
 const LOG_NAMES = new Set(['session.jsonl', 'session.jsonl.zstd'])
@@ -12,7 +13,7 @@ const MAX_LOGS = 200
 const MAX_DEPTH = 8
 
 /** One log that can be replayed. */
-export interface UsableLog extends LogShape, Pick<RecordedLog, 'version' | 'encoding' | 'torn'> {
+interface UsableLog extends LogShape, Pick<RecordedLog, 'version' | 'encoding' | 'torn'> {
   readonly path: string
 }
 

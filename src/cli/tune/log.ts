@@ -28,7 +28,7 @@ export class UnreadableLog extends Error {
 
 const ZSTD_MAGIC = 0xfd2fb528
 /** Largest file, packed and unpacked. */
-export const MAX_LOG_BYTES = 256 * 2 ** 20
+const MAX_LOG_BYTES = 256 * 2 ** 20
 
 /**
  * Read a log.

@@ -1,12 +1,12 @@
 /** Replays sampled turns under every variant on this disk, within a time limit. */
 import { join } from 'node:path'
 import { pausedMs } from '../bench/script.ts'
-import { Stand, type Measured } from '../bench/stand.ts'
+import { Stand } from '../bench/stand.ts'
 import { median, shuffled } from '../bench/statistics.ts'
 import { nameOf, type OptionalParts, type Variant } from '../bench/variants.ts'
-import { WAITED, type Waited } from '../bench/waits.ts'
 import type { Workspace } from '../bench/workspace.ts'
-import { MAX_STEPS, sampleTurns, toScript } from './play.ts'
+import { calibrate, fit } from './calibrate.ts'
+import { toScript } from './play.ts'
 import { barriersOf, type TurnShape } from './shape.ts'
 
 /** What is replayed. */
@@ -51,17 +51,8 @@ export interface Replay {
   readonly steps: StepWaits
 }
 
-/** Fewest blocks that say anything, and how many there should be. */
+/** Fewest blocks that say anything. */
 const MIN_BLOCKS = 3
-const GOOD_BLOCKS = 8
-/**
- * What gaps are cut to: the longest of these that leaves time for enough blocks. A write after an idle moment takes
- * longer than one of a row without a pause, twice as long on some machines, so gaps are not left out.
- */
-const CAPS_MS = [30, 20, 15, 10, 7, 5, 3] as const
-/** A turn takes longer under some variants than under the recorded one. */
-const SLACK = 1.4
-const NO_WAITS: Record<Waited, number> = { request: 0, tool: 0, step: 0 }
 
 /** Run it. At least {@link MIN_BLOCKS} blocks are played, each with fewer steps where time is short. */
 export async function replay(
@@ -128,44 +119,4 @@ export async function replay(
   } finally {
     for (const stand of stands) await stand.dispose()
   }
-}
-
-const CALIBRATIONS = 5
-const CALIBRATION_STEPS = 6
-
-/** What one wait takes at each boundary under the recorded variant, without gaps; a first pass warms up. */
-async function calibrate(stand: Stand, turns: readonly TurnShape[], signal: AbortSignal): Promise<Calibration> {
-  const [turn] = sampleTurns(turns, 1, CALIBRATION_STEPS)
-  if (turn === undefined) throw new Error('there is a turn to replay')
-  const script = toScript(turn, { capMs: 0, assemblyMs: 0, delayMs: stand.variant.delayMs, waits: NO_WAITS })
-  await stand.measure(script)
-  const passes: Measured[] = []
-  while (passes.length < CALIBRATIONS) {
-    signal.throwIfAborted()
-    passes.push(await stand.measure(script))
-  }
-  const waits = Object.fromEntries(
-    WAITED.map((boundary) => [boundary, median(passes.map(({ boundaries }) => boundaries[boundary].ms / Math.max(1, boundaries[boundary].count)))]),
-  ) as Record<Waited, number>
-  return { waits, msPerStep: median(passes.map(({ turnMs }) => turnMs)) / turn.steps.length }
-}
-
-interface Calibration {
-  readonly waits: Readonly<Record<Waited, number>>
-  /** Without gaps. */
-  readonly msPerStep: number
-}
-
-/** Choose turns, steps and gaps so that enough blocks fit into the time. */
-function fit({ turns, maxTurns, seconds, assemblyMs }: ReplayPlan, contestants: number, { delayMs }: Variant, { waits, msPerStep }: Calibration) {
-  const affordMs = (seconds * 1_000) / contestants / SLACK
-  for (const steps of [MAX_STEPS, 12, 6, 3, 1]) {
-    const sample = sampleTurns(turns, maxTurns, steps)
-    for (const capMs of CAPS_MS) {
-      const costs = sample.map((turn) => turn.steps.length * msPerStep + pausedMs(toScript(turn, { capMs, assemblyMs, delayMs, waits })))
-      const meanMs = costs.reduce((sum, ms) => sum + ms, 0) / costs.length
-      if (meanMs * GOOD_BLOCKS <= affordMs) return { turns: shuffled(sample), capMs }
-    }
-  }
-  return { turns: shuffled(sampleTurns(turns, maxTurns, 1)), capMs: CAPS_MS.at(-1) ?? 0 }
 }
