@@ -99,7 +99,7 @@ async function pause(): Promise<void> {
     case 0:
       return
     case 1:
-      for (let tick = below(20); tick > 0; tick -= 1) await undefined
+      for (let tick = below(20); tick > 0; tick -= 1) await Promise.resolve()
       return
     case 2:
       return immediate()

@@ -1,4 +1,7 @@
-/** `npm run mutants`: every mutant against the whole of the fast spec files, as a table. Exit code 1 when one survives. */
+/**
+ * `npm run mutants [-- WORDS]`: every mutant, or those with these words in their names, against the whole of the fast spec
+ * files, as a table; about ten minutes for all. Exit code 1 when one survives.
+ */
 import { MUTANTS } from './list.ts'
 import { runMutants, WHOLE } from './run.ts'
 

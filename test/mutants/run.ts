@@ -28,7 +28,7 @@ export interface Verdict {
 export interface RunOptions {
   /** Only the tests that a mutant names; otherwise all of the named spec files. */
   readonly named: boolean
-  /** Spec files below `test/` for every copy; absent: those that a mutant names. */
+  /** Spec files below `test/` for every copy, beside the one that a mutant names. */
   readonly specs?: readonly string[]
 }
 
@@ -66,12 +66,12 @@ const waitFor = vi.waitFor
 vi.waitFor = (callback, options) => waitFor(callback, typeof options === 'number' ? options : { timeout: ${TEST_LIMIT_MS - 1_000}, interval: 10, ...options })
 `
 
-function createCopy(folder: string, mutants: readonly Mutant[], { named, specs }: RunOptions): void {
+function createCopy(folder: string, mutants: readonly Mutant[], { named, specs = [] }: RunOptions): void {
   mkdirSync(join(folder, 'test'), { recursive: true })
-  for (const file of ['package.json', 'tsconfig.json']) cpSync(join(ROOT, file), join(folder, file))
+  for (const file of ['package.json', 'tsconfig.json', 'SECURITY.md']) cpSync(join(ROOT, file), join(folder, file))
   cpSync(join(ROOT, 'src'), join(folder, 'src'), { recursive: true })
   for (const name of ['support', 'fixtures', 'lifecycle']) cpSync(join(ROOT, 'test', name), join(folder, 'test', name), { recursive: true })
-  for (const spec of specs ?? new Set(mutants.map((mutant) => mutant.spec))) {
+  for (const spec of new Set([...specs, ...mutants.map((mutant) => mutant.spec)])) {
     const text = readFileSync(join(ROOT, 'test', spec), 'utf8')
     const titles = mutants.filter((mutant) => mutant.spec === spec).flatMap(({ tests }) => tests)
     writeFileSync(join(folder, 'test', spec), named ? only(text, spec, titles) : text)
