@@ -145,7 +145,7 @@ test('[D13] a consumer that stops early, before or after the first pull, leaves 
 
 test('[D13] only rejected and timed-out barriers are errors, and no message reaches a span', async () => {
   const sdk = registerSdk()
-  const { app, call, abortedCall } = await createCalls({ timeoutMs: 50 })
+  const { app, call, abortedCall } = await createCalls({ timeoutMs: 500 })
   app.flushes.on = () => Promise.reject(storageError('ENOSPC'))
   await call()
   const never = new Promise<void>(() => {})
@@ -162,7 +162,7 @@ test('[D13] only rejected and timed-out barriers are errors, and no message reac
 
 test('each outcome is counted once, under the contract names, and no id is on any metric', async () => {
   const sdk = registerSdk()
-  const { app, agent, call, abortedCall } = await createCalls({ timeoutMs: 50 })
+  const { app, agent, call, abortedCall } = await createCalls({ timeoutMs: 500 })
   await call()
   app.flushes.on = () => Promise.reject(storageError('ENOSPC'))
   await call()
