@@ -35,12 +35,15 @@ describe('no content of a log gets into a shape', () => {
     },
     { requiredKeys: [] },
   )
+  const OPENING = rows(['turn/start', 0], ['step/start', 1])
+  const CLOSING = rows(['assistant/message', 8], ['tool/call', 9, call('last')], ['turn/end', 9, COMPLETED])
   const row = fc.record({ type: fc.oneof({ weight: 6, arbitrary: types }, secret), time: fc.integer(), bytes: fc.nat(10_000), data })
 
   test('its leaves are numbers and flags, whatever the log holds', () => {
     fc.assert(
-      fc.property(fc.array(row, { maxLength: 60 }), (list) => {
-        const shape = extractShape(list)
+      fc.property(fc.array(row, { maxLength: 60 }), fc.boolean(), (list, framed) => {
+        // Framed, whatever falls into its step is kept.
+        const shape = extractShape(framed ? [...OPENING, ...list.filter(({ type }) => !type.startsWith('turn/')), ...CLOSING] : list)
         expect(JSON.stringify(shape)).not.toContain('secret-')
         for (const leaf of leaves(shape)) expect(typeof leaf === 'boolean' || (typeof leaf === 'number' && leaf >= 0)).toBe(true)
       }),
