@@ -108,6 +108,20 @@ export function checked<T extends object, R = T>(
   return schema
 }
 
+/**
+ * Check and complete a configuration, as the host does before it calls `apply`; a plugin does it again for those who call
+ * `apply` themselves.
+ * @param schema - a {@link checked} schema.
+ * @param config - what the plugin was given.
+ * @throws TypeError with one sentence for each mistake.
+ */
+export function resolve<T, R>(schema: z<T, R>, config: T | undefined): R {
+  const standard = schema['~standard'] as { validate(input: unknown): unknown }
+  const result = standard.validate(config) as { readonly value: R; readonly issues?: readonly { message: string }[] }
+  if (result.issues !== undefined) throw new TypeError(result.issues.map(({ message }) => message).join('\n'))
+  return result.value
+}
+
 function isBucketList(list: readonly number[]): boolean {
   return (
     list.length >= 1 &&

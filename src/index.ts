@@ -9,7 +9,7 @@ import type { SessionEvent } from '@deepseek-ai/dsh-session'
 import type {} from '@deepseek-ai/dsh-session-persistence'
 import type { ToolExecutionResult } from '@deepseek-ai/dsh-tools'
 import { Checkpoint, subjectOf, type Host, type LiveBarrier } from './checkpoint.ts'
-import { Config } from './config.ts'
+import { Config, resolve } from './config.ts'
 import type { Ledger } from './ledger.ts'
 import { createLogger, LimitedLog, type Logger } from './log.ts'
 import { recoveredCalls } from './recovery.ts'
@@ -48,7 +48,7 @@ export function apply(ctx: Context, config?: Config): void {
     maxParallel: () => maxParallelOf(ctx),
     watchToolPolicy: once(() => watchToolPolicy(ctx, checkpoint)),
   }
-  const checkpoint = new Checkpoint(host, new Config(config ?? {}), log)
+  const checkpoint = new Checkpoint(host, resolve(Config, config), log)
   const { telemetry } = checkpoint
   const getSession = sessions.get.bind(sessions)
 

@@ -7,6 +7,7 @@
  * results or error messages.
  */
 import type { Context } from '@deepseek-ai/cordis'
+import { resolve } from './config.ts'
 import { LocalServer } from './http/server.ts'
 import { Config, PLUGIN } from './inspector/config.ts'
 import { createHandler } from './inspector/handler.ts'
@@ -28,7 +29,7 @@ export const inject = ['checkpoints']
  */
 export function apply(ctx: Context, config?: Config): void {
   const { checkpoints } = ctx
-  const resolved = new Config(config ?? {})
+  const resolved = resolve(Config, config)
   const logger = createLogger(ctx, PLUGIN)
   const log = new LimitedLog(logger)
   const recorder = new Recorder(checkpoints)

@@ -4,6 +4,7 @@ import { SCOPE_NAME } from './semconv.ts'
 
 /** The part of a logger that is used. */
 export interface Logger {
+  debug(message: string): void
   info(message: string): void
   warn(message: string): void
   error(message: string): void
@@ -34,7 +35,8 @@ export function createLogger(ctx: Context, name: string = SCOPE_NAME): Logger {
     logger[level](line)
     if (!isHeard(rank)) process.emitWarning(line, 'CheckpointWarning')
   }
-  return { info: (message) => logger.info(oneLine(message)), warn: write('warn', WARN), error: write('error', ERROR) }
+  const quiet = (level: 'debug' | 'info') => (message: string) => logger[level](oneLine(message))
+  return { debug: quiet('debug'), info: quiet('info'), warn: write('warn', WARN), error: write('error', ERROR) }
 }
 
 /** A line is cut here: it may hold names that a model made up, and messages of somebody's errors. */

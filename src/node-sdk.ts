@@ -8,7 +8,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Context } from '@deepseek-ai/cordis'
 import { diag } from '@opentelemetry/api'
-import { LimitedLog } from './log.ts'
+import { resolve } from './config.ts'
+import { createLogger, LimitedLog } from './log.ts'
 import { Config, PLUGIN, SIGNALS, type Signal } from './node-sdk/config.ts'
 import { createDiagLogger, createRedactor, diagLevel, originOf } from './node-sdk/diagnostics.ts'
 import { planOf, readEnv, type Plan } from './node-sdk/environment.ts'
@@ -28,8 +29,8 @@ export const inject: string[] = []
  * @returns a promise that resolves when the SDK runs or was left out; it never rejects.
  */
 export async function apply(ctx: Context, given?: Config): Promise<void> {
-  const config = new Config(given ?? {})
-  const logger = ctx.logger(PLUGIN)
+  const config = resolve(Config, given)
+  const logger = createLogger(ctx, PLUGIN)
   const log = new LimitedLog(logger)
   const redact = createRedactor(config)
   const registration = new Registration()

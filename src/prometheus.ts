@@ -7,6 +7,7 @@
  * metrics are kept and the port is tried again.
  */
 import type { Context } from '@deepseek-ai/cordis'
+import { resolve } from './config.ts'
 import { LocalServer } from './http/server.ts'
 import { createLogger, LimitedLog } from './log.ts'
 import { Config, PLUGIN } from './prometheus/config.ts'
@@ -28,7 +29,7 @@ export const inject = ['checkpoints']
  */
 export function apply(ctx: Context, config?: Config): void {
   const { checkpoints } = ctx
-  const resolved = new Config(config ?? {})
+  const resolved = resolve(Config, config)
   const logger = createLogger(ctx, PLUGIN)
   const log = new LimitedLog(logger)
   const exposition = new Exposition()

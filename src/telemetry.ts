@@ -150,10 +150,11 @@ export class Telemetry {
       }
       // Absent rather than undefined: an SDK cleans every key it is given.
       if (subject.callId !== undefined) {
-        attributes[sc.ATTR_TOOL_CALL_ID] = subject.callId
-        attributes[sc.ATTR_TOOL_NAME] = subject.toolName
+        // Both are the model's own words.
+        attributes[sc.ATTR_TOOL_CALL_ID] = clip(subject.callId)
+        attributes[sc.ATTR_TOOL_NAME] = clip(subject.toolName)
       }
-      if (subject.model !== undefined) attributes[sc.ATTR_REQUEST_MODEL] = subject.model
+      if (subject.model !== undefined) attributes[sc.ATTR_REQUEST_MODEL] = clip(subject.model)
       const scope = parent === FALLBACK_CONTEXT ? undefined : parent
       barrier.span = this.#tracer?.startSpan(sc.SPAN_BARRIER[subject.boundary], { attributes }, scope)
     } catch (error) {
@@ -274,6 +275,13 @@ export class Telemetry {
   #failed(error: unknown): void {
     this.#log.warn('telemetry', () => `telemetry failed, barriers are not affected: ${String(error)}`)
   }
+}
+
+/** Longest text on a span, in characters. */
+const MAX_TEXT = 256
+
+function clip(text: string | undefined): string | undefined {
+  return text === undefined || text.length <= MAX_TEXT ? text : text.slice(0, MAX_TEXT)
 }
 
 function endSpan(span: Span, barrier: LiveBarrier): void {

@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest'
 import * as policy from '../src/index.ts'
+import * as inspector from '../src/inspector.ts'
+import * as prometheus from '../src/prometheus.ts'
 import { Config } from '../src/index.ts'
 import { DURATION_BUCKETS_SECONDS } from '../src/semconv.ts'
 import { createApp } from './support/app.ts'
@@ -26,6 +28,13 @@ for (const [config, message] of MISTAKES) {
     await expect(createApp({ plugins: [[policy, config]] })).rejects.toThrow(message)
   })
 }
+
+test('who calls apply directly is held to the same rules', async () => {
+  const app = await createApp({ plugins: [] })
+  expect(() => policy.apply(app.ctx, { timeoutMs: 0 })).toThrow('dsh-checkpoint-otel: timeoutMs must be')
+  expect(() => prometheus.apply(app.ctx, { host: '0.0.0.0' })).toThrow('host must be a loopback address')
+  expect(() => inspector.apply(app.ctx, { host: '0.0.0.0' })).toThrow('host must be a loopback address')
+})
 
 test('nothing, null and an empty object give the defaults', () => {
   for (const config of [undefined, null, {}]) {

@@ -56,7 +56,7 @@ test('with a policy that does not wait the checks fail, and the exit code is 1',
     vi.restoreAllMocks()
   })
   const policy = new URL('./support/no-wait-policy.ts', import.meta.url).href
-  const code = await demoCommand.run({ turns: 2, parallel: 2, json: true, dir: scratch(), policy })
+  const code = await demoCommand.run({ turns: 2, parallel: 2, json: true, dir: scratch(), policy }, [])
   const report = JSON.parse(String(write.mock.calls.at(-1)?.[0])) as DemoReport
   expect(progress).toHaveBeenCalled()
   expect(code).toBe(1)

@@ -92,7 +92,8 @@ test.each<[string, string | undefined]>([
   const receiver = await createOtlpReceiver('hang')
   const config = { endpoint: endpoint ?? receiver.endpoint, metricsIntervalMs: 50, shutdownTimeoutMs: SHUTDOWN_MS }
   const { code, lines, errors, root, endedMs } = await runChild('signal', config, (line, kill) => line === 'ready' && kill())
-  expect(errors).toBe('')
+  // What the plugin says itself is heard, for this host prints no log lines; nothing else may be there.
+  expect(errors.split('\n').filter((line) => line !== '' && !/CheckpointWarning|trace-warnings/.test(line))).toEqual([])
   expect(code).toBe(7)
   const unloaded = Number(/unloaded (\d+)/.exec(lines.join('\n'))?.[1])
   expect(unloaded).toBeLessThan(SHUTDOWN_MS + 1_000)

@@ -58,7 +58,7 @@ describe('config mistakes', () => {
     [coalesced, { tools: ['read'] }, /coalesced: tools is not a field; the fields are groupDelayMs, subagents, agents, exceptAgents/],
     [pipelined, { groupDelayMs: 5_000 }, /pipelined: groupDelayMs must be .* from 0 to 1000, got 5000/],
     [pipelined, [], /pipelined: config must be an object, got \[\]/],
-    [selective, {}, /selective: tools must be a list of at least one tool name or glob, got none/],
+    [selective, {}, /selective: tools must be a list of at least one tool name or glob, got \[\]/],
     [selective, { tools: [] }, /selective: tools must be a list of at least one tool name or glob, got \[\]/],
     [selective, { tools: 'read' }, /selective: tools must be a list of at least one tool name or glob, got "read"/],
     [selective, { tools: [3] }, /selective: tools must be a list of at least one tool name or glob, got \[3\]/],

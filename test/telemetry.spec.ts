@@ -143,6 +143,15 @@ test('[D13] a consumer that stops early, before or after the first pull, leaves 
   expect((await sdk.points(sc.METRIC_ACTIVE)).map(([, value]) => value)).toEqual([0, 0, 0, 0])
 })
 
+test('a call id or tool name that a model made endless is cut on the span', async () => {
+  const sdk = registerSdk()
+  const { app, agent } = await createCalls()
+  const endless = 'x'.repeat(1_000_000)
+  await app.ctx.tools.execute({ callId: endless as never, name: endless, arguments: {}, agent, signal: new AbortController().signal })
+  const [span] = sdk.spans()
+  expect([span?.attributes[sc.ATTR_TOOL_CALL_ID], span?.attributes[sc.ATTR_TOOL_NAME]]).toEqual(['x'.repeat(256), 'x'.repeat(256)])
+})
+
 test('[D13] only rejected and timed-out barriers are errors, and no message reaches a span', async () => {
   const sdk = registerSdk()
   const { app, call, abortedCall } = await createCalls({ timeoutMs: 500 })

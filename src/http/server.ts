@@ -26,7 +26,7 @@ export interface LocalServerOptions {
   /** What it means that nobody can connect, for the log. */
   readonly unreachable: string
   readonly answer: Handler
-  readonly logger: Logger
+  readonly logger: Pick<Logger, 'error' | 'info'>
   readonly log: LimitedLog
 }
 

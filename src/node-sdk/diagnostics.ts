@@ -1,14 +1,8 @@
 /** What the SDK says about itself, in the host's log: rate-limited, short, and without secrets. */
 import { DiagLogLevel, type DiagLogger } from '@opentelemetry/api'
-import type { LimitedLog } from '../log.ts'
+import type { LimitedLog, Logger } from '../log.ts'
 import type { ResolvedConfig } from './config.ts'
 import { readEnv } from './environment.ts'
-
-/** The part of a Cordis logger that is used. */
-export interface SdkLogger {
-  info(message: string): void
-  debug(message: string): void
-}
 
 /** `OTEL_LOG_LEVEL`, else warnings and errors. */
 export function diagLevel(): DiagLogLevel {
@@ -20,7 +14,7 @@ export function diagLevel(): DiagLogLevel {
  * A logger for the API's `diag`. Errors and warnings are held to one line a minute each; what is below them was asked for
  * with OTEL_LOG_LEVEL and is passed on.
  */
-export function createDiagLogger(logger: SdkLogger, log: LimitedLog, redact: (text: string) => string): DiagLogger {
+export function createDiagLogger(logger: Pick<Logger, 'debug' | 'info'>, log: LimitedLog, redact: (text: string) => string): DiagLogger {
   const say = (write: (message: string) => void) => (...args: unknown[]) => {
     try {
       write(redact(describe(args)))

@@ -5,7 +5,7 @@
  */
 import type { Context } from '@deepseek-ai/cordis'
 import z from '@deepseek-ai/schemastery'
-import { checked } from '../config.ts'
+import { checked, resolve } from '../config.ts'
 import { SCOPE_NAME } from '../semconv.ts'
 import { FLUSH, type CheckpointStrategy, type Decision } from '../strategy.ts'
 import { groupFields, groupRules, type GroupConfig } from './group.ts'
@@ -50,6 +50,6 @@ export default {
   Config,
   /** Provide the strategy for as long as the plugin is mounted. */
   apply(ctx: Context, config?: Config): void {
-    ctx.provide('checkpointStrategy', createStrategy(new Config(config ?? {})))
+    ctx.provide('checkpointStrategy', createStrategy(resolve(Config, config)))
   },
 }

@@ -4,7 +4,7 @@
  */
 import type { Context } from '@deepseek-ai/cordis'
 import z from '@deepseek-ai/schemastery'
-import { checked } from '../config.ts'
+import { checked, resolve } from '../config.ts'
 import { SCOPE_NAME } from '../semconv.ts'
 import { FLUSH, type CheckpointStrategy, type Decision } from '../strategy.ts'
 import { createMatcher, createScope, isPatternList, scopeChecks, scopeFields, scopeRules, type ScopeConfig } from './scope.ts'
@@ -50,11 +50,10 @@ export default {
   Config,
   /**
    * Provide the strategy for as long as the plugin is mounted.
-   * @throws when the policy would overrule every answer, or no tool is named.
+   * @throws when no tool is named, or the policy would overrule every answer.
    */
   apply(ctx: Context, config?: Config): void {
-    const resolved = new Config(config ?? {})
-    if (resolved.tools.length === 0) throw new TypeError(`${PLUGIN}: tools must be ${TOOLS_RULE}, got none`)
+    const resolved = resolve(Config, config)
     if (!ctx.checkpoints.allowUnguarded) {
       throw new Error(
         `${PLUGIN}: the tools it names run before their call is durable, which the checkpoint policy does not allow; ` +
