@@ -15,6 +15,7 @@ h2 .noisy { color: var(--bad); font-weight: 600; }
 .lead { max-width: 44rem; color: var(--dim); margin: 0 0 1rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; margin: 0; }
 dt { color: var(--dim); } dd { margin: 0; overflow-wrap: anywhere; }
+p.advice { margin: .5rem 0 0; } p.more-of { margin: 0 0 0 1.5rem; color: var(--dim); font-variant-numeric: tabular-nums; }
 .chart { height: 17rem; position: relative; }
 summary { cursor: pointer; color: var(--dim); }
 .scroll { overflow-x: auto; }

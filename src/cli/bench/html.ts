@@ -5,7 +5,7 @@ import { chartScript } from './html-chart.ts'
 import { STYLE } from './html-style.ts'
 import type { BenchCell, BenchReport, BenchWorkload } from './report.ts'
 import { NOISE_RULE } from './statistics.ts'
-import { ratioText, syncLines } from './text.ts'
+import { conclusionLines, ratioText, syncLines } from './text.ts'
 import { nameOf, settingName } from './variants.ts'
 
 /** Write the document. */
@@ -38,6 +38,8 @@ export function benchHtml(report: BenchReport): string {
 <dt>Node</dt><dd>${escape(machine.node)}; dsh-checkpoint-otel ${escape(report.version)}; ${escape(report.measuredAt.slice(0, 16).replace('T', ' '))} UTC, ${report.seconds.toFixed(0)} s</dd>
 <dt>Disk</dt><dd>${syncLines(report.folder, report.sync).map((line) => plain(line)).join('<br>')}</dd>
 ${report.absent.length === 0 ? '' : `<dt>Not measured</dt><dd>${report.absent.map(escape).join('<br>')}</dd>\n`}</dl>
+<h2>What would change against ${escape(reference)}</h2>
+${conclusionLines(report).map((line) => `<p class="${line.startsWith('    ') ? 'advice more-of' : 'advice'}">${plain(line)}</p>`).join('\n')}
 ${report.workloads.map((workload) => section(workload, report)).join('\n')}
 <h2>How to read it</h2>
 <ul>

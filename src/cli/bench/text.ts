@@ -8,7 +8,6 @@ import { nameOf, settingName } from './variants.ts'
 /** Write it out. */
 export function benchText(report: BenchReport): string {
   const { machine, rounds, steps, reference, sync } = report
-  const steady = report.workloads.filter((workload) => workload.steady)
   return [
     paint('bold', 'What barriers cost on this disk'),
     `  ${machine.cpu}, ${machine.cpus} processors, load ${machine.load.toFixed(1)}; Node ${machine.node}; ${machine.platform}`,
@@ -20,12 +19,17 @@ export function benchText(report: BenchReport): string {
     ...report.workloads.flatMap((workload) => ['', ...workloadLines(workload, report.strategies)]),
     '',
     paint('bold', `What would change against ${reference}`),
-    ...steady.flatMap((workload) => adviceLines(workload)),
-    ...(steady.length === report.workloads.length ? [] : noiseLines(report)),
+    ...conclusionLines(report),
     ...(report.strategies.includes('selective')
       ? [paint('dim', '  selective was measured with every tool released: those calls run before they are on disk. All others keep every guarded write.')]
       : []),
   ].join('\n')
+}
+
+/** What may be concluded, in lines; deeper ones belong to the one above. */
+export function conclusionLines(report: BenchReport): string[] {
+  const steady = report.workloads.filter((workload) => workload.steady)
+  return [...steady.flatMap((workload) => adviceLines(workload)), ...(steady.length === report.workloads.length ? [] : noiseLines(report))]
 }
 
 /** What is known about syncs, in lines. */
