@@ -4,6 +4,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.spec.ts'],
     pool: 'forks',
+    maxWorkers: '100%',
     setupFiles: ['test/support/setup.ts'],
     testTimeout: 20_000,
     hookTimeout: 30_000,

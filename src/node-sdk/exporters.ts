@@ -64,7 +64,7 @@ function fail(_options: unknown, done?: (error: Error | null, stream: never) => 
 
 /** An error the exporter takes as final: with a network error code it would try again. */
 function closed(): Error {
-  return Object.assign(new Error('the telemetry plugin was unloaded'), { code: 'CHECKPOINT_TELEMETRY_CLOSED' })
+  return Object.assign(new Error('the endpoint did not take it before the plugin was unloaded'), { code: 'CHECKPOINT_TELEMETRY_CLOSED' })
 }
 
 /** OTLP exporter for spans. */

@@ -18,7 +18,7 @@ import { WaitMeter } from '../../src/cli/bench/waits.ts'
 import type { TuneReport } from '../../src/cli/tune/report.ts'
 import { createHarness, createTool, ScriptedModel, textChunks, type ScriptedAnswer } from '../../src/testing/harness.ts'
 
-const { values } = parseArgs({ options: { rounds: { type: 'string', default: '3' }, cycles: { type: 'string', default: '3' }, seconds: { type: 'string', default: '45' }, turns: { type: 'string', default: '4' } } })
+const { values } = parseArgs({ options: { rounds: { type: 'string', default: '3' }, cycles: { type: 'string', default: '3' }, seconds: { type: 'string', default: '45' }, turns: { type: 'string', default: '10' } } })
 const ROUNDS = Number(values.rounds)
 const CYCLES = Number(values.cycles)
 const TURNS = Number(values.turns)
