@@ -18,15 +18,30 @@ type Fault = 'none' | 'slow' | 'full' | 'hung'
 /** What the storage does from which minute on. */
 const SCENARIOS: Readonly<Record<string, readonly (readonly [minute: number, fault: Fault])[]>> = {
   healthy: [[0, 'none']],
-  slow: [[0, 'none'], [3, 'slow']],
-  full: [[0, 'none'], [3, 'full']],
-  hung: [[0, 'none'], [3, 'hung']],
-  incident: [[0, 'none'], [3, 'slow'], [4.5, 'full'], [5.25, 'none']],
+  slow: [
+    [0, 'none'],
+    [3, 'slow'],
+  ],
+  full: [
+    [0, 'none'],
+    [3, 'full'],
+  ],
+  hung: [
+    [0, 'none'],
+    [3, 'hung'],
+  ],
+  incident: [
+    [0, 'none'],
+    [3, 'slow'],
+    [4.5, 'full'],
+    [5.25, 'none'],
+  ],
 }
 
 const [scenario = 'healthy'] = process.argv.slice(2)
 const phases = SCENARIOS[scenario]
-if (phases === undefined) throw new Error(`scenario must be one of ${Object.keys(SCENARIOS).join(', ')}, got ${scenario}`)
+if (phases === undefined)
+  throw new Error(`scenario must be one of ${Object.keys(SCENARIOS).join(', ')}, got ${scenario}`)
 const { PORT = '9464', HOST = '127.0.0.1', AGENTS = '2', OTEL_EXPORTER_OTLP_ENDPOINT } = process.env
 
 const started = Date.now()
@@ -85,14 +100,10 @@ process.once('SIGINT', () => void stop())
 async function work(): Promise<void> {
   const { agent } = await harness.createAgent()
   while (!stopped.signal.aborted) {
-    model.push(
-      [{ name: 'read' }, { name: 'read' }, { name: 'read' }],
-      [{ name: 'write' }],
-      async function* answer() {
-        await sleep(between(100, 600))
-        yield* textChunks('done')
-      },
-    )
+    model.push([{ name: 'read' }, { name: 'read' }, { name: 'read' }], [{ name: 'write' }], async function* answer() {
+      await sleep(between(100, 600))
+      yield* textChunks('done')
+    })
     await harness.say(agent, 'go on')
     await sleep(between(200, 1_500))
   }

@@ -1,7 +1,17 @@
 /** Incident: from a rejection or a hung barrier to its traces. */
 import * as grafana from '@grafana/grafana-foundation-sdk/dashboard'
 import * as sc from '../src/semconv.ts'
-import { annotation, CALM, createDashboard, linePanel, statPanel, tablePanel, textPanel, ZERO, type Face } from './panels.ts'
+import {
+  annotation,
+  CALM,
+  createDashboard,
+  linePanel,
+  statPanel,
+  tablePanel,
+  textPanel,
+  ZERO,
+  type Face,
+} from './panels.ts'
 import {
   counted,
   HUNG_SECONDS,
@@ -34,14 +44,25 @@ export function incident(): grafana.Dashboard {
     ],
     (dashboard) => {
       const tracing = (name: string, label: string) =>
-        new grafana.DatasourceVariableBuilder(name).label(label).type(name).description(`Where the links on "Failed barriers" go; empty without a ${label} data source.`)
+        new grafana.DatasourceVariableBuilder(name)
+          .label(label)
+          .type(name)
+          .description(`Where the links on "Failed barriers" go; empty without a ${label} data source.`)
       dashboard.withVariable(tracing('tempo', 'Tempo'))
       dashboard.withVariable(tracing('jaeger', 'Jaeger'))
       dashboard.withVariable(
-        new grafana.TextBoxVariableBuilder('service').label('Service name').defaultValue('dsh').description('Jaeger searches within one service: the OTEL_SERVICE_NAME of the agents.'),
+        new grafana.TextBoxVariableBuilder('service')
+          .label('Service name')
+          .defaultValue('dsh')
+          .description('Jaeger searches within one service: the OTEL_SERVICE_NAME of the agents.'),
       )
       dashboard.annotation(
-        annotation('Failed barriers', `${counted(sc.METRIC_REJECTIONS, { ...PANEL, window: '$__interval' }, [LABEL.boundary, LABEL.errorType])} > 0`, `{{${LABEL.errorType}}} at {{${LABEL.boundary}}}`, 'red'),
+        annotation(
+          'Failed barriers',
+          `${counted(sc.METRIC_REJECTIONS, { ...PANEL, window: '$__interval' }, [LABEL.boundary, LABEL.errorType])} > 0`,
+          `{{${LABEL.errorType}}} at {{${LABEL.boundary}}}`,
+          'red',
+        ),
       )
     },
   )
@@ -102,12 +123,30 @@ function failed() {
 function hangs() {
   const face = { width: 8, height: 7, unit: 's', steps: HUNG }
   return [
-    linePanel({ ...face, title: 'Oldest open barrier by process', help: 'A line that climbs at 45 degrees is one hung write: check the storage of that process, or cancel the turn, which is safe.' }, [
-      { expr: `topk(10, max by (${PROCESS_LABELS.join(', ')}) (${series(sc.METRIC_OLDEST_AGE, PANEL)}))`, legend: PROCESS_LEGEND },
-    ]),
-    linePanel({ ...face, title: 'Open barriers by boundary', help: 'Where agents wait: only turn means that nobody waits, a write is just running.', unit: 'short', decimals: 0, steps: CALM }, [
-      { expr: `sum by (${LABEL.boundary}) (${series(sc.METRIC_ACTIVE, PANEL)})`, legend: `{{${LABEL.boundary}}}` },
-    ]),
+    linePanel(
+      {
+        ...face,
+        title: 'Oldest open barrier by process',
+        help: 'A line that climbs at 45 degrees is one hung write: check the storage of that process, or cancel the turn, which is safe.',
+      },
+      [
+        {
+          expr: `topk(10, max by (${PROCESS_LABELS.join(', ')}) (${series(sc.METRIC_OLDEST_AGE, PANEL)}))`,
+          legend: PROCESS_LEGEND,
+        },
+      ],
+    ),
+    linePanel(
+      {
+        ...face,
+        title: 'Open barriers by boundary',
+        help: 'Where agents wait: only turn means that nobody waits, a write is just running.',
+        unit: 'short',
+        decimals: 0,
+        steps: CALM,
+      },
+      [{ expr: `sum by (${LABEL.boundary}) (${series(sc.METRIC_ACTIVE, PANEL)})`, legend: `{{${LABEL.boundary}}}` }],
+    ),
     linePanel(
       {
         ...face,
@@ -118,7 +157,12 @@ function hangs() {
           [UNFLUSHED_SECONDS, 'red'],
         ],
       },
-      [{ expr: `topk(10, max by (${PROCESS_LABELS.join(', ')}) (${series(sc.METRIC_UNFLUSHED_AGE, PANEL)}))`, legend: PROCESS_LEGEND }],
+      [
+        {
+          expr: `topk(10, max by (${PROCESS_LABELS.join(', ')}) (${series(sc.METRIC_UNFLUSHED_AGE, PANEL)}))`,
+          legend: PROCESS_LEGEND,
+        },
+      ],
     ),
     linePanel(
       {
@@ -144,16 +188,45 @@ function aftermath() {
   const face = { width: 8, height: 6, unit: 'short', decimals: 0, steps: CALM }
   return [
     linePanel(
-      { ...face, title: 'Calls that crash recovery answered', help: 'Check each call with verdict unknown by hand, since its effect may have taken place; not_started calls are safe to repeat.' },
-      [{ expr: orQuiet(counted(sc.METRIC_RECOVERED, PANEL, [LABEL.recovery]), PANEL, LABEL.recovery), legend: `{{${LABEL.recovery}}}` }],
+      {
+        ...face,
+        title: 'Calls that crash recovery answered',
+        help: 'Check each call with verdict unknown by hand, since its effect may have taken place; not_started calls are safe to repeat.',
+      },
+      [
+        {
+          expr: orQuiet(counted(sc.METRIC_RECOVERED, PANEL, [LABEL.recovery]), PANEL, LABEL.recovery),
+          legend: `{{${LABEL.recovery}}}`,
+        },
+      ],
       'bars',
     ),
-    linePanel({ ...face, title: 'Policies mounted', help: 'One in each process: a process at 0 runs its agents without any barrier, so mount the policy again or stop it.', steps: [[null, 'blue']] }, [
-      { expr: `sum by (${PROCESS_LABELS.join(', ')}) (${series(sc.METRIC_POLICY_ACTIVE, PANEL)})`, legend: PROCESS_LEGEND },
-    ]),
     linePanel(
-      { ...face, title: 'Unguarded releases', help: 'Requests and calls that left without a durable log: after an incident, check what they did, as the log may not tell.' },
-      [{ expr: orQuiet(counted(sc.METRIC_UNGUARDED, PANEL, [LABEL.boundary]), PANEL, LABEL.boundary), legend: `{{${LABEL.boundary}}}` }],
+      {
+        ...face,
+        title: 'Policies mounted',
+        help: 'One in each process: a process at 0 runs its agents without any barrier, so mount the policy again or stop it.',
+        steps: [[null, 'blue']],
+      },
+      [
+        {
+          expr: `sum by (${PROCESS_LABELS.join(', ')}) (${series(sc.METRIC_POLICY_ACTIVE, PANEL)})`,
+          legend: PROCESS_LEGEND,
+        },
+      ],
+    ),
+    linePanel(
+      {
+        ...face,
+        title: 'Unguarded releases',
+        help: 'Requests and calls that left without a durable log: after an incident, check what they did, as the log may not tell.',
+      },
+      [
+        {
+          expr: orQuiet(counted(sc.METRIC_UNGUARDED, PANEL, [LABEL.boundary]), PANEL, LABEL.boundary),
+          legend: `{{${LABEL.boundary}}}`,
+        },
+      ],
       'bars',
     ),
   ]

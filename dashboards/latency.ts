@@ -43,7 +43,14 @@ export function latency(): Dashboard {
       const recent = `time() - ${processSeries(PROCESS.started, PANEL)} < $__interval_ms / 1000`
       // No start time on the OTLP path; there each start brings a new instance.
       const fresh = `${series(sc.METRIC_POLICY_ACTIVE, PANEL)} unless (${series(sc.METRIC_POLICY_ACTIVE, PANEL)} offset $__interval)`
-      dashboard.annotation(annotation('Process starts', `${recent} or on (${PROCESS_LABELS.join(', ')}) (${fresh})`, '{{job}} {{instance}} started', 'blue'))
+      dashboard.annotation(
+        annotation(
+          'Process starts',
+          `${recent} or on (${PROCESS_LABELS.join(', ')}) (${fresh})`,
+          '{{job}} {{instance}} started',
+          'blue',
+        ),
+      )
     },
   )
 }
@@ -51,12 +58,28 @@ export function latency(): Dashboard {
 function boundaries() {
   const face = { width: 8, height: 8, unit: 's', steps: BUDGET, none: NO_BARRIER }
   return [
-    linePanel({ ...face, title: 'Mean wait', help: 'What each boundary costs on average: begin with the one that is highest and frequent.' }, [
-      { expr: mean(sc.METRIC_BARRIER_DURATION, PANEL, [LABEL.boundary], WAITING), legend: BY_BOUNDARY },
-    ]),
-    linePanel({ ...face, title: 'p99 wait', help: 'The bad waits of each boundary: above the dashed budget look at the last row for the reason.' }, [
-      { expr: quantile(0.99, sc.METRIC_BARRIER_DURATION, PANEL, [LABEL.boundary], WAITING), legend: BY_BOUNDARY, exemplar: true },
-    ]),
+    linePanel(
+      {
+        ...face,
+        title: 'Mean wait',
+        help: 'What each boundary costs on average: begin with the one that is highest and frequent.',
+      },
+      [{ expr: mean(sc.METRIC_BARRIER_DURATION, PANEL, [LABEL.boundary], WAITING), legend: BY_BOUNDARY }],
+    ),
+    linePanel(
+      {
+        ...face,
+        title: 'p99 wait',
+        help: 'The bad waits of each boundary: above the dashed budget look at the last row for the reason.',
+      },
+      [
+        {
+          expr: quantile(0.99, sc.METRIC_BARRIER_DURATION, PANEL, [LABEL.boundary], WAITING),
+          legend: BY_BOUNDARY,
+          exemplar: true,
+        },
+      ],
+    ),
     linePanel(
       {
         ...face,
@@ -74,12 +97,22 @@ function boundaries() {
 function strategies() {
   const face = { width: 8, height: 8, unit: 's', steps: CALM, none: NO_BARRIER }
   return [
-    linePanel({ ...face, title: 'Mean wait by strategy', help: 'Compare two processes, or before and after a mark: keep the strategy with the lower line at equal work.' }, [
-      { expr: mean(sc.METRIC_BARRIER_DURATION, PANEL, [LABEL.strategy], WAITING), legend: BY_STRATEGY },
-    ]),
-    linePanel({ ...face, title: 'p95 wait by strategy', help: 'A strategy that lowers the mean but raises this one trades many short waits for few long ones: lower its delay.' }, [
-      { expr: quantile(0.95, sc.METRIC_BARRIER_DURATION, PANEL, [LABEL.strategy], WAITING), legend: BY_STRATEGY },
-    ]),
+    linePanel(
+      {
+        ...face,
+        title: 'Mean wait by strategy',
+        help: 'Compare two processes, or before and after a mark: keep the strategy with the lower line at equal work.',
+      },
+      [{ expr: mean(sc.METRIC_BARRIER_DURATION, PANEL, [LABEL.strategy], WAITING), legend: BY_STRATEGY }],
+    ),
+    linePanel(
+      {
+        ...face,
+        title: 'p95 wait by strategy',
+        help: 'A strategy that lowers the mean but raises this one trades many short waits for few long ones: lower its delay.',
+      },
+      [{ expr: quantile(0.95, sc.METRIC_BARRIER_DURATION, PANEL, [LABEL.strategy], WAITING), legend: BY_STRATEGY }],
+    ),
     linePanel(
       {
         ...face,
@@ -87,7 +120,12 @@ function strategies() {
         help: 'How much each strategy decides: compare waits only where this is alike, and expect one strategy in each process.',
         unit: 'ops',
       },
-      [{ expr: orQuiet(rate(sc.METRIC_BARRIER_DURATION, PANEL, [LABEL.strategy], '_count'), PANEL, LABEL.strategy), legend: BY_STRATEGY }],
+      [
+        {
+          expr: orQuiet(rate(sc.METRIC_BARRIER_DURATION, PANEL, [LABEL.strategy], '_count'), PANEL, LABEL.strategy),
+          legend: BY_STRATEGY,
+        },
+      ],
       'area',
     ),
     linePanel(
@@ -101,8 +139,14 @@ function strategies() {
         decimals: 0,
       },
       [
-        { expr: orQuiet(counted(sc.METRIC_UNGUARDED, PANEL, [LABEL.strategy]), PANEL, LABEL.strategy), legend: `unguarded, ${BY_STRATEGY}` },
-        { expr: orQuiet(counted(sc.METRIC_STRATEGY_FAULTS, PANEL, [LABEL.strategy]), PANEL, LABEL.strategy), legend: `faults, ${BY_STRATEGY}` },
+        {
+          expr: orQuiet(counted(sc.METRIC_UNGUARDED, PANEL, [LABEL.strategy]), PANEL, LABEL.strategy),
+          legend: `unguarded, ${BY_STRATEGY}`,
+        },
+        {
+          expr: orQuiet(counted(sc.METRIC_STRATEGY_FAULTS, PANEL, [LABEL.strategy]), PANEL, LABEL.strategy),
+          legend: `faults, ${BY_STRATEGY}`,
+        },
       ],
       'bars',
     ),
@@ -120,8 +164,14 @@ function causes() {
         help: 'Barriers well above flushes wait for siblings or a busy process, so lower the delay; both high together is the write itself.',
       },
       [
-        { expr: quantile(0.95, sc.METRIC_FLUSH_DURATION, PANEL, [LABEL.boundary], WAITING), legend: `flush at ${BY_BOUNDARY}` },
-        { expr: quantile(0.95, sc.METRIC_BARRIER_DURATION, PANEL, [LABEL.boundary], WAITING), legend: `barrier ${BY_BOUNDARY}` },
+        {
+          expr: quantile(0.95, sc.METRIC_FLUSH_DURATION, PANEL, [LABEL.boundary], WAITING),
+          legend: `flush at ${BY_BOUNDARY}`,
+        },
+        {
+          expr: quantile(0.95, sc.METRIC_BARRIER_DURATION, PANEL, [LABEL.boundary], WAITING),
+          legend: `barrier ${BY_BOUNDARY}`,
+        },
       ],
     ).overrideByRegexp('/^flush/', [{ id: 'custom.lineStyle', value: { fill: 'dash', dash: [6, 6] } }]),
     linePanel(
@@ -133,9 +183,14 @@ function causes() {
       },
       [
         { expr: quantile(0.95, sc.METRIC_FLUSH_DURATION, PANEL, [], WAITING), legend: 'p95 flush' },
-        { expr: worstByProcess(processSeries(PROCESS.loopLag, PANEL)), legend: 'p99 event loop lag, {{job}} {{instance}}' },
         {
-          expr: worstByProcess(`sum by (${PROCESS_LABELS.join(', ')}) (rate(${processSeries(`${PROCESS.gc}_sum`, PANEL)}[$__rate_interval]))`),
+          expr: worstByProcess(processSeries(PROCESS.loopLag, PANEL)),
+          legend: 'p99 event loop lag, {{job}} {{instance}}',
+        },
+        {
+          expr: worstByProcess(
+            `sum by (${PROCESS_LABELS.join(', ')}) (rate(${processSeries(`${PROCESS.gc}_sum`, PANEL)}[$__rate_interval]))`,
+          ),
           legend: 'GC per second, {{job}} {{instance}}',
         },
       ],
@@ -159,7 +214,10 @@ function causes() {
       },
       [
         { expr: orQuiet(rate(sc.METRIC_FLUSH_DURATION, PANEL, [], '_count'), PANEL), legend: 'flushes per second' },
-        { expr: orQuiet(rate(sc.METRIC_FLUSH_DURATION, PANEL, [], '_sum'), PANEL), legend: 'seconds in flushes per second' },
+        {
+          expr: orQuiet(rate(sc.METRIC_FLUSH_DURATION, PANEL, [], '_sum'), PANEL),
+          legend: 'seconds in flushes per second',
+        },
       ],
     ),
   ]

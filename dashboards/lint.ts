@@ -74,7 +74,10 @@ export function lint(dashboard: DashboardJson): readonly string[] {
 }
 
 /** Check one query; `where` begins each finding. */
-export function lintQuery(where: string, { errors, metrics, labels, rawCounters, quantilesWithoutLe }: QueryFacts): string[] {
+export function lintQuery(
+  where: string,
+  { errors, metrics, labels, rawCounters, quantilesWithoutLe }: QueryFacts,
+): string[] {
   return [
     ...errors.map((position) => `${where}: does not parse at ${position}`),
     ...metrics.filter((name) => !KNOWN_METRICS.has(name)).map((name) => `${where}: unknown metric ${name}`),
@@ -90,8 +93,13 @@ function* ofWhole(dashboard: DashboardJson): Generator<string> {
   if (typeof dashboard.uid !== 'string' || !/^[\w-]{1,40}$/.test(dashboard.uid)) yield 'dashboard: needs a stable uid'
   if (dashboard.__inputs !== undefined) yield 'dashboard: has inputs, which provisioning does not resolve'
   const declared = new Set((dashboard.templating?.list ?? []).map(({ name }) => name))
-  const used = new Set([...JSON.stringify(dashboard).matchAll(/\$(?:\{(\w+)[^}]*\}|(\w+))/g)].map(([, braced, bare]) => braced ?? bare ?? ''))
-  for (const name of used) if (!name.startsWith('__') && !declared.has(name)) yield `dashboard: unresolved variable ${name}`
+  const used = new Set(
+    [...JSON.stringify(dashboard).matchAll(/\$(?:\{(\w+)[^}]*\}|(\w+))/g)].map(
+      ([, braced, bare]) => braced ?? bare ?? '',
+    ),
+  )
+  for (const name of used)
+    if (!name.startsWith('__') && !declared.has(name)) yield `dashboard: unresolved variable ${name}`
   // In links into Explore the data source is a plain string, percent-encoded or not.
   const links = [...JSON.stringify(dashboard).matchAll(/datasource(?:%22|\\")(?:%3A|:)(?:%22|\\")([^"%\\]+)/g)]
   for (const [, uid = ''] of links) if (!uid.startsWith('${')) yield `dashboard: literal data source ${uid} in a link`
@@ -104,7 +112,8 @@ function* ofVariables({ templating }: DashboardJson): Generator<string> {
   for (const name of REQUIRED_VARIABLES) {
     const variable = variables.find((candidate) => candidate.name === name)
     if (variable === undefined) yield `variables: no ${name}`
-    else if (variable.includeAll !== true || variable.multi !== true) yield `variable ${name}: needs All and many values`
+    else if (variable.includeAll !== true || variable.multi !== true)
+      yield `variable ${name}: needs All and many values`
   }
   for (const { name, type, query, datasource } of variables) {
     if (type !== 'query') continue
@@ -148,7 +157,8 @@ function* ofTarget(where: string, { expr = '', interval, instant, datasource }: 
   yield* ofSource(where, datasource)
   yield* lintQuery(where, examine(expr))
   if (fixedWindow(expr)) yield `${where}: fixed window in a rate`
-  if (expr.includes('$__range') && instant !== true) yield `${where}: $__range over time, where $__rate_interval belongs`
+  if (expr.includes('$__range') && instant !== true)
+    yield `${where}: $__range over time, where $__rate_interval belongs`
   // The panel's own interval does not reach $__rate_interval, only the query's does.
   if (seconds(interval) < MIN_STEP_SECONDS) yield `${where}: minimum step below ${MIN_STEP_SECONDS} s`
 }

@@ -80,15 +80,26 @@ export function statPanel(face: Face, ask: Ask): stat.PanelBuilder {
 }
 
 /** Lines over time, coloured by the last word of their legend where {@link COLORS} knows it. */
-export function linePanel(face: Face, asks: readonly Ask[], style: 'line' | 'area' | 'bars' = 'line'): timeseries.PanelBuilder {
+export function linePanel(
+  face: Face,
+  asks: readonly Ask[],
+  style: 'line' | 'area' | 'bars' = 'line',
+): timeseries.PanelBuilder {
   const panel = dress(new timeseries.PanelBuilder(), face, asks)
     .lineWidth(style === 'bars' ? 1 : 2)
     .fillOpacity({ line: 0, area: 35, bars: 80 }[style])
     .drawStyle(style === 'bars' ? common.GraphDrawStyle.Bars : common.GraphDrawStyle.Line)
     .showPoints(common.VisibilityMode.Never)
     .min(0)
-    .legend(new common.VizLegendOptionsBuilder().displayMode(common.LegendDisplayMode.List).placement(common.LegendPlacement.Bottom).showLegend(true))
-    .tooltip(new common.VizTooltipOptionsBuilder().mode(common.TooltipDisplayMode.Multi).sort(common.SortOrder.Descending))
+    .legend(
+      new common.VizLegendOptionsBuilder()
+        .displayMode(common.LegendDisplayMode.List)
+        .placement(common.LegendPlacement.Bottom)
+        .showLegend(true),
+    )
+    .tooltip(
+      new common.VizTooltipOptionsBuilder().mode(common.TooltipDisplayMode.Multi).sort(common.SortOrder.Descending),
+    )
     .thresholdsStyle(
       new common.GraphThresholdsStyleConfigBuilder().mode(
         face.steps.length > 1 ? common.GraphThresholdsStyleMode.Dashed : common.GraphThresholdsStyleMode.Off,
@@ -108,7 +119,13 @@ export function linePanel(face: Face, asks: readonly Ask[], style: 'line' | 'are
 export function heatmapPanel(face: Face, ask: Ask): heatmap.PanelBuilder {
   const panel = dress(new heatmap.PanelBuilder(), face, [{ ...ask, format: 'heatmap', legend: '{{le}}' }])
     .calculate(false)
-    .color(new heatmap.HeatmapColorOptionsBuilder().mode(heatmap.HeatmapColorMode.Scheme).scheme('Oranges').exponent(0.5).steps(64))
+    .color(
+      new heatmap.HeatmapColorOptionsBuilder()
+        .mode(heatmap.HeatmapColorMode.Scheme)
+        .scheme('Oranges')
+        .exponent(0.5)
+        .steps(64),
+    )
     .yAxis(new heatmap.YAxisConfigBuilder().unit(face.unit).axisPlacement(common.AxisPlacement.Left))
     .cellValues(new heatmap.CellValuesBuilder().unit('short'))
     .exemplarsColor('rgba(255,0,255,0.7)')
@@ -125,7 +142,12 @@ export function statePanel(face: Face, ask: Ask): statetimeline.PanelBuilder {
     .fillOpacity(85)
     .lineWidth(0)
     .perPage(20)
-    .legend(new common.VizLegendOptionsBuilder().displayMode(common.LegendDisplayMode.List).placement(common.LegendPlacement.Bottom).showLegend(true))
+    .legend(
+      new common.VizLegendOptionsBuilder()
+        .displayMode(common.LegendDisplayMode.List)
+        .placement(common.LegendPlacement.Bottom)
+        .showLegend(true),
+    )
   return panel as statetimeline.PanelBuilder
 }
 
@@ -138,19 +160,36 @@ export function tablePanel(face: Face, ask: Ask, columns: Readonly<Record<string
 }
 
 /** Words. */
-export function textPanel(title: string, help: string, content: string, width: number, height: number): text.PanelBuilder {
-  return new text.PanelBuilder().title(title).description(help).content(content).mode(text.TextMode.Markdown).span(width).height(height)
+export function textPanel(
+  title: string,
+  help: string,
+  content: string,
+  width: number,
+  height: number,
+): text.PanelBuilder {
+  return new text.PanelBuilder()
+    .title(title)
+    .description(help)
+    .content(content)
+    .mode(text.TextMode.Markdown)
+    .span(width)
+    .height(height)
 }
 
 /** Names and colours of the states. */
 export function stateMappings(): grafana.ValueMapping[] {
-  const options = Object.fromEntries([NO_AGENT, ...STATES].map(({ value, text: word, color }, index) => [String(value), { text: word, color, index }]))
+  const options = Object.fromEntries(
+    [NO_AGENT, ...STATES].map(({ value, text: word, color }, index) => [String(value), { text: word, color, index }]),
+  )
   return [{ type: grafana.MappingType.ValueToText, options }]
 }
 
 /** A quantile of nothing: quiet, or all that began are still open. */
 export const IDLE: grafana.ValueMapping[] = [
-  { type: grafana.MappingType.SpecialValue, options: { match: grafana.SpecialValueMatch.NotANumber, result: { text: 'none ended', color: 'blue' } } },
+  {
+    type: grafana.MappingType.SpecialValue,
+    options: { match: grafana.SpecialValueMatch.NotANumber, result: { text: 'none ended', color: 'blue' } },
+  },
 ]
 
 /** A dashboard with the variables, links and ids that all of them share; rows are built in order. */
@@ -170,7 +209,13 @@ export function createDashboard(
     .refresh('1m')
     .time({ from: 'now-3h', to: 'now' })
     .tooltip(grafana.DashboardCursorSync.Crosshair)
-    .link(new grafana.DashboardLinkBuilder('Checkpoint dashboards').type(grafana.DashboardLinkType.Dashboards).tags([TAG]).includeVars(true).keepTime(true))
+    .link(
+      new grafana.DashboardLinkBuilder('Checkpoint dashboards')
+        .type(grafana.DashboardLinkType.Dashboards)
+        .tags([TAG])
+        .includeVars(true)
+        .keepTime(true),
+    )
   dashboard.withVariable(new grafana.DatasourceVariableBuilder('datasource').label('Data source').type('prometheus'))
   for (const variable of variables()) dashboard.withVariable(variable)
   extend(dashboard)
@@ -187,7 +232,12 @@ export function createDashboard(
 }
 
 /** A mark on every panel of a dashboard. */
-export function annotation(name: string, expr: string, titleFormat: string, color: string): grafana.AnnotationQueryBuilder {
+export function annotation(
+  name: string,
+  expr: string,
+  titleFormat: string,
+  color: string,
+): grafana.AnnotationQueryBuilder {
   return new grafana.AnnotationQueryBuilder()
     .name(name)
     .datasource(DATASOURCE)

@@ -27,7 +27,12 @@ const chosen = PROCESSES.filter(({ job }) => folder !== undefined || job === 'ag
 const agents = chosen.map(({ scenario }, index) =>
   spawn(process.execPath, [fileURLToPath(new URL('agent.ts', import.meta.url)), scenario], {
     // Traces give the exemplars their ids; nobody needs to receive them.
-    env: { ...process.env, PORT: String(FIRST_PORT + index), OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1', OTEL_METRICS_EXPORTER: 'none' },
+    env: {
+      ...process.env,
+      PORT: String(FIRST_PORT + index),
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1',
+      OTEL_METRICS_EXPORTER: 'none',
+    },
     stdio: 'ignore',
   }),
 )

@@ -30,7 +30,11 @@ const SAMPLE: Macros = { rateInterval: '4m', range: '3h', interval: '1m', interv
  * Replace Grafana's macros and variables.
  * @param variables - regular expression for a variable by name; `.*` for the others, as "All" is.
  */
-export function expand(query: string, macros: Macros = SAMPLE, variables: Readonly<Record<string, string>> = {}): string {
+export function expand(
+  query: string,
+  macros: Macros = SAMPLE,
+  variables: Readonly<Record<string, string>> = {},
+): string {
   return query
     .replaceAll('$__rate_interval', macros.rateInterval)
     .replaceAll('$__range', macros.range)
@@ -56,12 +60,22 @@ export function examine(query: string): QueryFacts {
         const name = textOf(node.getChild('Identifier'), text)
         metrics.add(name)
         if (name.endsWith('_total') && !isCounted(node, text)) rawCounters.add(name)
-      } else if (type.name === 'FunctionCall' && functionOf(node, text) === 'histogram_quantile' && !keepsLe(node, text)) {
+      } else if (
+        type.name === 'FunctionCall' &&
+        functionOf(node, text) === 'histogram_quantile' &&
+        !keepsLe(node, text)
+      ) {
         quantilesWithoutLe += 1
       }
     },
   })
-  return { errors, metrics: [...metrics].toSorted(), labels: [...labels].toSorted(), rawCounters: [...rawCounters].toSorted(), quantilesWithoutLe }
+  return {
+    errors,
+    metrics: [...metrics].toSorted(),
+    labels: [...labels].toSorted(),
+    rawCounters: [...rawCounters].toSorted(),
+    quantilesWithoutLe,
+  }
 }
 
 /** Names of metrics in a `label_values(metric{…}, label)` of a variable. */
@@ -92,7 +106,11 @@ function keepsLe(call: SyntaxNode, text: string): boolean {
   // Without an aggregation nothing was dropped.
   if (aggregate == null) return true
   const modifier = aggregate.getChild('AggregateModifier')
-  const labels = modifier?.getChild('GroupingLabels')?.getChildren('LabelName').map((label) => textOf(label, text)) ?? []
+  const labels =
+    modifier
+      ?.getChild('GroupingLabels')
+      ?.getChildren('LabelName')
+      .map((label) => textOf(label, text)) ?? []
   return (modifier?.getChild('By') != null) === labels.includes('le') && modifier != null
 }
 

@@ -41,7 +41,11 @@ export interface Scope {
 }
 
 /** A dashboard panel over time. */
-export const PANEL: Scope = { matchers: ['job=~"$job"', 'instance=~"$instance"'], variables: true, window: '$__rate_interval' }
+export const PANEL: Scope = {
+  matchers: ['job=~"$job"', 'instance=~"$instance"'],
+  variables: true,
+  window: '$__rate_interval',
+}
 /** A number for the whole time range of the dashboard. */
 export const RANGE: Scope = { ...PANEL, window: '$__range' }
 
@@ -63,7 +67,13 @@ export function processSeries(name: string, scope: Scope): string {
 }
 
 /** `sum by (…)` of the rate of a counter or of a histogram's part. */
-export function rate(name: Instrument, scope: Scope, by: readonly string[] = [], part = '', matchers: readonly string[] = []): string {
+export function rate(
+  name: Instrument,
+  scope: Scope,
+  by: readonly string[] = [],
+  part = '',
+  matchers: readonly string[] = [],
+): string {
   return `${sum(by)}(rate(${series(name, scope, part, matchers)}[${scope.window}]))`
 }
 
@@ -74,7 +84,12 @@ const YOUNG = '1h'
  * How often a counter counted in the window, the first scrape of a young series included: a process that fails before
  * it is first scraped, and recovery at start-up, would otherwise never be seen.
  */
-export function counted(name: Instrument, scope: Scope, by: readonly string[] = [], matchers: readonly string[] = []): string {
+export function counted(
+  name: Instrument,
+  scope: Scope,
+  by: readonly string[] = [],
+  matchers: readonly string[] = [],
+): string {
   const of = series(name, scope, '', matchers)
   const { window } = scope
   const born = `min_over_time(${of}[${window}]) unless last_over_time(${of}[${YOUNG}] offset ${window})`
@@ -83,12 +98,23 @@ export function counted(name: Instrument, scope: Scope, by: readonly string[] = 
 }
 
 /** Quantile of a histogram, `le` kept. */
-export function quantile(q: number, name: Instrument, scope: Scope, by: readonly string[] = [], matchers: readonly string[] = []): string {
+export function quantile(
+  q: number,
+  name: Instrument,
+  scope: Scope,
+  by: readonly string[] = [],
+  matchers: readonly string[] = [],
+): string {
   return `histogram_quantile(${q}, ${rate(name, scope, [...by, 'le'], '_bucket', matchers)})`
 }
 
 /** Mean of a histogram's observations. */
-export function mean(name: Instrument, scope: Scope, by: readonly string[] = [], matchers: readonly string[] = []): string {
+export function mean(
+  name: Instrument,
+  scope: Scope,
+  by: readonly string[] = [],
+  matchers: readonly string[] = [],
+): string {
   return `${rate(name, scope, by, '_sum', matchers)} / ${rate(name, scope, by, '_count', matchers)}`
 }
 
@@ -115,19 +141,50 @@ export function waiting(scope: Scope, by: readonly string[] = []): string {
 
 /** States of one agent process, worst first; the first that applies is shown. */
 export const STATES = [
-  { value: 8, text: 'NO POLICY', color: 'dark-red', when: (scope: Scope) => `${worst(sc.METRIC_POLICY_ACTIVE, scope)} == 0` },
-  { value: 7, text: 'NOT DURABLE', color: 'red', when: (scope: Scope) => `${worst(sc.METRIC_CONSECUTIVE_FAILURES, scope)} > 0` },
-  { value: 6, text: 'HUNG', color: 'red', when: (scope: Scope) => `${worst(sc.METRIC_OLDEST_AGE, scope)} > ${HUNG_SECONDS}` },
-  { value: 5, text: 'FAILED LATELY', color: 'orange', when: (scope: Scope) => `${grew(sc.METRIC_REJECTIONS, scope)} > 0` },
+  {
+    value: 8,
+    text: 'NO POLICY',
+    color: 'dark-red',
+    when: (scope: Scope) => `${worst(sc.METRIC_POLICY_ACTIVE, scope)} == 0`,
+  },
+  {
+    value: 7,
+    text: 'NOT DURABLE',
+    color: 'red',
+    when: (scope: Scope) => `${worst(sc.METRIC_CONSECUTIVE_FAILURES, scope)} > 0`,
+  },
+  {
+    value: 6,
+    text: 'HUNG',
+    color: 'red',
+    when: (scope: Scope) => `${worst(sc.METRIC_OLDEST_AGE, scope)} > ${HUNG_SECONDS}`,
+  },
+  {
+    value: 5,
+    text: 'FAILED LATELY',
+    color: 'orange',
+    when: (scope: Scope) => `${grew(sc.METRIC_REJECTIONS, scope)} > 0`,
+  },
   { value: 4, text: 'UNGUARDED', color: 'orange', when: (scope: Scope) => `${grew(sc.METRIC_UNGUARDED, scope)} > 0` },
-  { value: 3, text: 'WAITING', color: 'yellow', when: (scope: Scope) => `${worst(sc.METRIC_OLDEST_AGE, scope)} > ${OVERDUE_SECONDS}` },
+  {
+    value: 3,
+    text: 'WAITING',
+    color: 'yellow',
+    when: (scope: Scope) => `${worst(sc.METRIC_OLDEST_AGE, scope)} > ${OVERDUE_SECONDS}`,
+  },
   {
     value: 2,
     text: 'DURABLE, SLOW',
     color: 'yellow',
-    when: (scope: Scope) => `${quantile(0.99, sc.METRIC_BARRIER_DURATION, scope, PROCESS_LABELS, WAITING)} > ${BUDGET_SECONDS}`,
+    when: (scope: Scope) =>
+      `${quantile(0.99, sc.METRIC_BARRIER_DURATION, scope, PROCESS_LABELS, WAITING)} > ${BUDGET_SECONDS}`,
   },
-  { value: 1, text: 'DURABLE', color: 'green', when: (scope: Scope) => `${rate(sc.METRIC_BARRIER_DURATION, scope, PROCESS_LABELS, '_count')} > 0` },
+  {
+    value: 1,
+    text: 'DURABLE',
+    color: 'green',
+    when: (scope: Scope) => `${rate(sc.METRIC_BARRIER_DURATION, scope, PROCESS_LABELS, '_count')} > 0`,
+  },
   { value: 0, text: 'QUIET', color: 'blue', when: (scope: Scope) => worst(sc.METRIC_POLICY_ACTIVE, scope) },
 ] as const
 

@@ -32,7 +32,10 @@ interface Panel {
   readonly title: string
   readonly targets?: readonly Target[]
   readonly fieldConfig?: {
-    readonly overrides?: readonly { readonly matcher: { readonly options?: unknown }; readonly properties: readonly { readonly id: string; readonly value?: unknown }[] }[]
+    readonly overrides?: readonly {
+      readonly matcher: { readonly options?: unknown }
+      readonly properties: readonly { readonly id: string; readonly value?: unknown }[]
+    }[]
   }
 }
 
@@ -48,19 +51,30 @@ const WIDTH = 1_600
 
 /** Draw one dashboard. */
 export async function render({ url, job, start, end, path, dashboard = 'overview.json' }: Rendering): Promise<void> {
-  const { title, description, panels } = JSON.parse(readFileSync(new URL(dashboard, import.meta.url), 'utf8')) as Dashboard
+  const { title, description, panels } = JSON.parse(
+    readFileSync(new URL(dashboard, import.meta.url), 'utf8'),
+  ) as Dashboard
   const api = new PrometheusApi(url)
   const range = `${Math.round(end - start)}s`
-  const macros: Macros = { rateInterval: `${4 * STEP_SECONDS}s`, range, interval: `${STEP_SECONDS}s`, intervalMs: STEP_SECONDS * 1_000 }
+  const macros: Macros = {
+    rateInterval: `${4 * STEP_SECONDS}s`,
+    range,
+    interval: `${STEP_SECONDS}s`,
+    intervalMs: STEP_SECONDS * 1_000,
+  }
   const drawn = []
   for (const panel of panels) {
     const series = []
     const exemplars = []
     for (const { expr, legendFormat = '', instant, exemplar } of panel.targets ?? []) {
       const query = expand(expr, macros, { job })
-      const results = instant === true ? await api.query(query, end) : await api.queryRange(query, start, end, STEP_SECONDS)
+      const results =
+        instant === true ? await api.query(query, end) : await api.queryRange(query, start, end, STEP_SECONDS)
       series.push(...results.map((result) => toSeries(result, legendFormat, panel)))
-      if (exemplar === true) exemplars.push(...(await api.exemplars(query, start, end)).map(({ timestamp, value }) => [timestamp, Number(value)]))
+      if (exemplar === true)
+        exemplars.push(
+          ...(await api.exemplars(query, start, end)).map(({ timestamp, value }) => [timestamp, Number(value)]),
+        )
     }
     drawn.push({ ...panel, series, exemplars: highest(exemplars, start, end) })
   }
@@ -81,7 +95,10 @@ function highest(exemplars: readonly (readonly number[])[], start: number, end: 
 
 async function draw(data: object, path: string): Promise<void> {
   const uplot = createRequire(import.meta.url).resolve('uplot/dist/uPlot.iife.min.js')
-  const browser = await chromium.launch({ executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium', args: ['--no-sandbox'] })
+  const browser = await chromium.launch({
+    executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium',
+    args: ['--no-sandbox'],
+  })
   try {
     const page = await browser.newPage({ viewport: { width: WIDTH, height: 900 } })
     await page.setContent('<!doctype html><html><body></body></html>')
@@ -107,11 +124,24 @@ function toSeries({ metric, value, values }: Result, legend: string, { fieldConf
   const dash = (property('custom.lineStyle') as { dash?: number[] } | undefined)?.dash
   const points = (values ?? (value === undefined ? [] : [value])).map(([time, text]) => [time, Number(text)])
   // JSON has no NaN: a value that is none is told apart from a point that is not there.
-  return { name, metric, color, dash, points: points.map(([time, number]) => [time, Number.isFinite(number) ? number : 'NaN']) }
+  return {
+    name,
+    metric,
+    color,
+    dash,
+    points: points.map(([time, number]) => [time, Number.isFinite(number) ? number : 'NaN']),
+  }
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [url = '', job = '', path = '', minutes = '9', dashboard] = process.argv.slice(2)
   const end = Number(process.env['END'] ?? Date.now() / 1_000)
-  await render({ url, job, path, start: end - Number(minutes) * 60, end, ...(dashboard === undefined ? {} : { dashboard }) })
+  await render({
+    url,
+    job,
+    path,
+    start: end - Number(minutes) * 60,
+    end,
+    ...(dashboard === undefined ? {} : { dashboard }),
+  })
 }

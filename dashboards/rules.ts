@@ -2,14 +2,7 @@
 import { stringify } from 'yaml'
 import * as sc from '../src/semconv.ts'
 import { ALERTS, RULE } from './alerts.ts'
-import {
-  LABEL,
-  quantile,
-  rate,
-  series,
-  WAITING,
-  waiting,
-} from './queries.ts'
+import { LABEL, quantile, rate, series, WAITING, waiting } from './queries.ts'
 
 /** Rules that keep what a long range would be slow to compute. */
 export const RECORDINGS = [
@@ -42,7 +35,12 @@ export function prometheusRules(): string {
     labels: { severity },
     annotations: { summary, runbook },
   }))
-  return yaml({ groups: [{ name: 'dsh-checkpoint-recording', rules: RECORDINGS }, { name: 'dsh-checkpoint', rules }] })
+  return yaml({
+    groups: [
+      { name: 'dsh-checkpoint-recording', rules: RECORDINGS },
+      { name: 'dsh-checkpoint', rules },
+    ],
+  })
 }
 
 /**
@@ -65,7 +63,12 @@ export function grafanaRules(): string {
         refId: 'B',
         relativeTimeRange: { from: 0, to: 0 },
         datasourceUid: '__expr__',
-        model: { refId: 'B', type: 'threshold', expression: 'A', conditions: [{ evaluator: { type: 'gt', params: [0] } }] },
+        model: {
+          refId: 'B',
+          type: 'threshold',
+          expression: 'A',
+          conditions: [{ evaluator: { type: 'gt', params: [0] } }],
+        },
       },
     ],
     // Most expressions answer nothing while all is well.

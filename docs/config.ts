@@ -28,7 +28,12 @@ export interface DocumentedPlugin {
 /** What is read of a schema. */
 interface Schema {
   readonly type: string
-  readonly meta: { readonly default?: unknown; readonly description?: string | Readonly<Record<string, string>>; readonly role?: string; readonly step?: number }
+  readonly meta: {
+    readonly default?: unknown
+    readonly description?: string | Readonly<Record<string, string>>
+    readonly role?: string
+    readonly step?: number
+  }
   readonly dict?: Readonly<Record<string, Schema>>
   readonly inner?: Schema
   readonly list?: readonly Schema[]
@@ -41,7 +46,8 @@ export const PLUGINS: readonly DocumentedPlugin[] = [
   {
     name: SCOPE_NAME,
     id: 'session-checkpoint-otel',
-    summary: 'The checkpoint policy. Its bundle patch mounts it in place of the stock policy; zero config gives the same guarantees.',
+    summary:
+      'The checkpoint policy. Its bundle patch mounts it in place of the stock policy; zero config gives the same guarantees.',
     schema: policy,
     example: { timeoutMs: 10_000 },
   },
@@ -55,7 +61,8 @@ export const PLUGINS: readonly DocumentedPlugin[] = [
   {
     name: `${SCOPE_NAME}/node-sdk`,
     id: 'checkpoint-node-sdk',
-    summary: 'The OpenTelemetry SDK inside the app: traces and metrics over OTLP. A field that is left out is decided by its OTEL_* variable.',
+    summary:
+      'The OpenTelemetry SDK inside the app: traces and metrics over OTLP. A field that is left out is decided by its OTEL_* variable.',
     schema: nodeSdk,
     example: { endpoint: 'http://127.0.0.1:4318', serviceName: 'my-agent' },
   },
@@ -69,14 +76,16 @@ export const PLUGINS: readonly DocumentedPlugin[] = [
   {
     name: `${SCOPE_NAME}/strategies/coalesced`,
     id: 'checkpoint-strategy',
-    summary: 'Fewer writes, the same safety: `step` is left to the `request` that follows, parallel calls share a flush.',
+    summary:
+      'Fewer writes, the same safety: `step` is left to the `request` that follows, parallel calls share a flush.',
     schema: coalesced.Config,
     example: { exceptAgents: ['release-*'] },
   },
   {
     name: `${SCOPE_NAME}/strategies/pipelined`,
     id: 'checkpoint-strategy',
-    summary: 'The write of a step starts at once and overlaps what precedes the next request; parallel calls share a flush.',
+    summary:
+      'The write of a step starts at once and overlaps what precedes the next request; parallel calls share a flush.',
     schema: pipelined.Config,
     example: { groupDelayMs: 20 },
   },
@@ -153,8 +162,12 @@ function defaultOf({ meta }: Schema): string {
 
 /** The rule as the plugin itself says it: a value that is nothing at all is refused with it. */
 function ruleOf({ schema, name }: DocumentedPlugin, field: string): string {
-  const { issues } = schema['~standard'].validate({ [field]: NOTHING }) as { issues?: readonly { readonly message: string }[] }
-  const rule = issues?.map(({ message }) => /\bmust be (.*?)(?:, got .*)?$/s.exec(message)?.[1]).find((text) => text !== undefined)
+  const { issues } = schema['~standard'].validate({ [field]: NOTHING }) as {
+    issues?: readonly { readonly message: string }[]
+  }
+  const rule = issues
+    ?.map(({ message }) => /\bmust be (.*?)(?:, got .*)?$/s.exec(message)?.[1])
+    .find((text) => text !== undefined)
   if (rule === undefined) throw new Error(`${name} has no rule in words for ${field}`)
   return rule
 }
@@ -165,4 +178,5 @@ function cell(text: string): string {
   return text.replaceAll('|', String.raw`\|`).replaceAll('\n', ' ')
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(new URL('config.md', import.meta.url), configReference())
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  writeFileSync(new URL('config.md', import.meta.url), configReference())

@@ -26,7 +26,12 @@ export type IsParallel = (call: { callId: string; name: string; arguments: unkno
  * @param message - content of the assistant message that made the call.
  * @param agent - the agent that makes it.
  */
-export function siblingsOf(message: readonly unknown[], callId: string, agent: unknown, isParallel: IsParallel): string[] {
+export function siblingsOf(
+  message: readonly unknown[],
+  callId: string,
+  agent: unknown,
+  isParallel: IsParallel,
+): string[] {
   const calls = message.filter(isToolCall)
   const own = calls.findIndex((call) => call.id === callId)
   if (own === -1 || !parallel(calls[own])) return [callId]

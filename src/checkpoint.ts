@@ -63,7 +63,13 @@ export class LiveBarrier {
   #resume: (() => void) | undefined
   #timers: ReturnType<typeof setTimeout>[] | undefined
 
-  constructor(id: number, subject: BarrierSubject, ledger: Ledger, signal: AbortSignal | undefined, parent: ParentContext) {
+  constructor(
+    id: number,
+    subject: BarrierSubject,
+    ledger: Ledger,
+    signal: AbortSignal | undefined,
+    parent: ParentContext,
+  ) {
     this.id = id
     this.subject = subject
     this.ledger = ledger
@@ -185,7 +191,8 @@ export class Checkpoint {
   /** Follow a strategy, or the default again. Open barriers finish as they were decided. */
   follow(strategy: CheckpointStrategy | undefined): void {
     // Its name is read once: a strategy is known under one.
-    this.#strategy = strategy === undefined ? defaultStrategy : { name: strategy.name, decide: (barrier) => strategy.decide(barrier) }
+    this.#strategy =
+      strategy === undefined ? defaultStrategy : { name: strategy.name, decide: (barrier) => strategy.decide(barrier) }
     this.telemetry.strategyMounted(this.#strategy.name)
   }
 
@@ -224,7 +231,8 @@ export class Checkpoint {
         this.#limit(barrier, decision.timeoutMs)
         if (barrier.wokenBy !== undefined) break
         if (decision.group === true && subject.boundary === 'tool') this.#join(barrier, decision.delayMs)
-        else if (decision.group === true || decision.delayMs === undefined || decision.delayMs === 0) this.#flush([barrier])
+        else if (decision.group === true || decision.delayMs === undefined || decision.delayMs === 0)
+          this.#flush([barrier])
         else barrier.after(decision.delayMs, () => this.#flush([barrier]))
         break
     }
@@ -317,7 +325,10 @@ export class Checkpoint {
     for (const barrier of this.#open) {
       if (barrier.overdueSaid || now - barrier.openedAt < this.#config.overdueMs) continue
       barrier.overdueSaid = true
-      this.#log.warn('overdue', () => `${describe(barrier)} is open for ${((now - barrier.openedAt) / 1_000).toFixed(1)} s`)
+      this.#log.warn(
+        'overdue',
+        () => `${describe(barrier)} is open for ${((now - barrier.openedAt) / 1_000).toFixed(1)} s`,
+      )
     }
     for (const ledger of this.#ledgers.values()) {
       if (isIdle(ledger) && now >= dueAt(ledger)) this.turnEnded(ledger, START)
@@ -360,7 +371,8 @@ export class Checkpoint {
       const asked = decision.kind
       this.#log.warn(
         'strategy guarded',
-        () => `strategy "${strategy.name}" asked to ${asked} at ${subject.boundary}: flushing, as allowUnguarded is not set`,
+        () =>
+          `strategy "${strategy.name}" asked to ${asked} at ${subject.boundary}: flushing, as allowUnguarded is not set`,
       )
       barrier.overruled = 'guarded'
       decision = FLUSH
@@ -383,7 +395,10 @@ export class Checkpoint {
     flush.whenEnded(() => {
       // The host lets a flush join the write that is under way. Of one that was started early a failure is only recorded.
       if (!anew && flush.outcome === 'rejected' && flush.error === ledger.earlyError) {
-        this.#flush(barriers.filter(({ wokenBy }) => wokenBy === undefined), true)
+        this.#flush(
+          barriers.filter(({ wokenBy }) => wokenBy === undefined),
+          true,
+        )
       } else {
         for (const barrier of barriers) barrier.wake('flush')
       }
@@ -437,7 +452,10 @@ export class Checkpoint {
       this.#log.warn(`failed ${barrier.subject.boundary}`, () => `${describe(barrier)} failed: ${errorType}`)
     }
     if (barrier.unconfirmed) {
-      this.#log.warn('unconfirmed', () => 'a flush resolved but no persistence backend took part: nothing was made durable')
+      this.#log.warn(
+        'unconfirmed',
+        () => 'a flush resolved but no persistence backend took part: nothing was made durable',
+      )
     }
     this.telemetry.settled(barrier, unguarded)
     if (!this.#observers.empty) this.#observers.announce(recordOf(barrier, outcome, unguarded))
@@ -467,7 +485,8 @@ export class Checkpoint {
     let unflushedOldestAgeMs = 0
     let consecutiveFailures = 0
     for (const ledger of this.#unloaded ? [] : this.#ledgers.values()) {
-      if (ledger.unflushedSince !== undefined) unflushedOldestAgeMs = Math.max(unflushedOldestAgeMs, now - ledger.unflushedSince)
+      if (ledger.unflushedSince !== undefined)
+        unflushedOldestAgeMs = Math.max(unflushedOldestAgeMs, now - ledger.unflushedSince)
       consecutiveFailures = Math.max(consecutiveFailures, ledger.consecutiveFailures)
     }
     return { active, oldestAgeMs, unflushedOldestAgeMs, consecutiveFailures, strategy: this.#strategy.name }

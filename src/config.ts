@@ -29,7 +29,11 @@ export type ResolvedConfig = Resolved<Config, 'timeoutMs'>
 export const Config: z<Config, ResolvedConfig> = checked<Config, ResolvedConfig>(
   SCOPE_NAME,
   z.object({
-    timeoutMs: z.number().min(1).max(MAX_TIMER_MS).description('Longest wait at one barrier, in milliseconds. Empty: no limit.'),
+    timeoutMs: z
+      .number()
+      .min(1)
+      .max(MAX_TIMER_MS)
+      .description('Longest wait at one barrier, in milliseconds. Empty: no limit.'),
     turnBoundary: z.boolean().default(true).description('Start a write when a turn ends, without waiting for it.'),
     allowUnguarded: z
       .boolean()
@@ -89,7 +93,8 @@ export function checked<T extends object, R = T>(
     for (const field of fields) {
       const value = given[field]
       if (value === undefined || value === null) continue
-      if (!accepts(field, value)) issues.push({ message: `${plugin}: ${field} must be ${rules[field]}, got ${show(value)}` })
+      if (!accepts(field, value))
+        issues.push({ message: `${plugin}: ${field} must be ${rules[field]}, got ${show(value)}` })
     }
     return issues.length > 0 ? { issues } : { value: new schema(given as never) }
   }

@@ -153,7 +153,10 @@ function gateRequest(
     release: next,
     run: (call) => telemetry.run(parent, call),
     // A stream that just ends reads as an empty success to consumers that do not look at their signal.
-    aborted: () => ({ type: 'finish', reason: { kind: 'aborted', failure: { message: 'request aborted', code: 'ABORTED' } } }),
+    aborted: () => ({
+      type: 'finish',
+      reason: { kind: 'aborted', failure: { message: 'request aborted', code: 'ABORTED' } },
+    }),
   })
 }
 
@@ -195,7 +198,10 @@ function abortedBeforeDispatch(): ToolExecutionResult {
   return {
     content: [{ type: 'text', text: 'Error: tool call aborted before dispatch' }],
     isError: true,
-    error: { message: 'tool call aborted before dispatch', info: { name: 'AbortError', code: 'ABORTED_BEFORE_DISPATCH' } },
+    error: {
+      message: 'tool call aborted before dispatch',
+      info: { name: 'AbortError', code: 'ABORTED_BEFORE_DISPATCH' },
+    },
   }
 }
 

@@ -34,9 +34,13 @@ export function apply(ctx: Context, config?: Config): void {
   const log = new LimitedLog(logger)
   const recorder = new Recorder(checkpoints)
 
-  ctx.effect(() => checkpoints.observe(function inspector(record) {
-    recorder.record(record)
-  }), 'checkpoint inspector')
+  ctx.effect(
+    () =>
+      checkpoints.observe(function inspector(record) {
+        recorder.record(record)
+      }),
+    'checkpoint inspector',
+  )
   ctx.effect(() => {
     const streams = new Streams(recorder, (error) => {
       log.warn('stream', () => `${PLUGIN}: an update of the page failed: ${String(error)}`)

@@ -82,7 +82,9 @@ function admit(plan: Plan, say: (message: string) => void): Plan | undefined {
   for (const refusal of plan.refusals) say(`${PLUGIN}: ${refusal}`)
   const version = apiVersion()
   if (version !== undefined && isOlder(version)) {
-    say(`${PLUGIN} needs @opentelemetry/api ${NEEDED_API.join('.')} or newer and found ${version}: no telemetry is exported`)
+    say(
+      `${PLUGIN} needs @opentelemetry/api ${NEEDED_API.join('.')} or newer and found ${version}: no telemetry is exported`,
+    )
     return undefined
   }
   const made = registryVersion()
@@ -116,7 +118,9 @@ function isOlder(version: string): boolean {
 function summaryOf({ exporters, protocols }: Plan, config: Config): string {
   const parts = SIGNALS.filter((signal) => exporters[signal].length > 0).map((signal) => {
     const endpoint =
-      config.endpoint ?? readEnv(`OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_ENDPOINT`) ?? readEnv('OTEL_EXPORTER_OTLP_ENDPOINT')
+      config.endpoint ??
+      readEnv(`OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_ENDPOINT`) ??
+      readEnv('OTEL_EXPORTER_OTLP_ENDPOINT')
     const places = exporters[signal].map((exporter) => {
       if (exporter === 'console') return 'console'
       return `OTLP ${protocols[signal]} at ${endpoint === undefined ? 'the default endpoint' : originOf(endpoint)}`

@@ -35,9 +35,13 @@ export function apply(ctx: Context, config?: Config): void {
   const exposition = new Exposition()
   const metrics = new CheckpointMetrics(checkpoints, exposition)
 
-  ctx.effect(() => checkpoints.observe(function prometheus(record) {
-    metrics.record(record)
-  }), 'checkpoint metrics')
+  ctx.effect(
+    () =>
+      checkpoints.observe(function prometheus(record) {
+        metrics.record(record)
+      }),
+    'checkpoint metrics',
+  )
   ctx.effect(() => {
     const runtime = new RuntimeMetrics(exposition)
     const server = new LocalServer({

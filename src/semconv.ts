@@ -88,8 +88,7 @@ export const INSTRUMENTS = {
   [METRIC_FLUSH_DURATION]: {
     kind: 'histogram',
     unit: 's',
-    description:
-      'Duration of one session flush: every session/flush listener and the encoding, not only the disk.',
+    description: 'Duration of one session flush: every session/flush listener and the encoding, not only the disk.',
     attributes: [ATTR_BOUNDARY, ATTR_FLUSH_OUTCOME],
     prometheus: 'dsh_checkpoint_flush_duration_seconds',
   },

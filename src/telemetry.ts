@@ -5,7 +5,17 @@
  * and tracer are made again whenever the global provider is another one.
  */
 import { context, metrics, SpanStatusCode, trace, TraceFlags } from '@opentelemetry/api'
-import type { Attributes, Context, Counter, Histogram, Meter, MeterProvider, Span, Tracer, TracerProvider } from '@opentelemetry/api'
+import type {
+  Attributes,
+  Context,
+  Counter,
+  Histogram,
+  Meter,
+  MeterProvider,
+  Span,
+  Tracer,
+  TracerProvider,
+} from '@opentelemetry/api'
 import type { Boundary, Recovery, RecoveredCall } from './barrier.ts'
 import type { LiveBarrier } from './checkpoint.ts'
 import type { Checkpoints } from './checkpoints.ts'
@@ -384,15 +394,13 @@ function observeGauges(
   meter: Meter,
   optionsOf: (name: keyof typeof sc.INSTRUMENTS) => { unit: string; description: string },
 ): void {
-  meter
-    .createObservableUpDownCounter(sc.METRIC_ACTIVE, optionsOf(sc.METRIC_ACTIVE))
-    .addCallback((result) => {
-      const states = [...mounted].map((policy) => policy.state())
-      for (const boundary of sc.BOUNDARIES) {
-        const active = states.reduce((sum, state) => sum + state.active[boundary satisfies Boundary], 0)
-        result.observe(active, { [sc.ATTR_BOUNDARY]: boundary })
-      }
-    })
+  meter.createObservableUpDownCounter(sc.METRIC_ACTIVE, optionsOf(sc.METRIC_ACTIVE)).addCallback((result) => {
+    const states = [...mounted].map((policy) => policy.state())
+    for (const boundary of sc.BOUNDARIES) {
+      const active = states.reduce((sum, state) => sum + state.active[boundary satisfies Boundary], 0)
+      result.observe(active, { [sc.ATTR_BOUNDARY]: boundary })
+    }
+  })
   const gauge = (name: keyof typeof sc.INSTRUMENTS, read: () => number) =>
     meter.createObservableGauge(name, optionsOf(name)).addCallback((result) => result.observe(read()))
   const highest = (read: (policy: Checkpoints) => number) => Math.max(0, ...[...mounted].map(read))

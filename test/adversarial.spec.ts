@@ -20,7 +20,10 @@ const IN_VAIN_MS = 500
 const MICROTASKS = 14
 
 function strategy(decide: (barrier: Barrier) => unknown) {
-  return { name: 'strategy-under-test', apply: (ctx: Context) => void ctx.provide('checkpointStrategy', { name: 'mine', decide } as never) }
+  return {
+    name: 'strategy-under-test',
+    apply: (ctx: Context) => void ctx.provide('checkpointStrategy', { name: 'mine', decide } as never),
+  }
 }
 
 /** An app with one agent and a tool `write` that says when it ran. */
@@ -36,7 +39,9 @@ const execute = (app: App, agent: Agent, callId: string, signal: AbortSignal) =>
   app.ctx.tools.execute({ callId: callId as never, name: 'write', arguments: {}, agent, signal })
 
 const pull = (app: App, agent: Agent) =>
-  app.ctx.llm.stream({ provider: 'scripted', model: 'm', messages: [], sessionId: agent.session.id })[Symbol.asyncIterator]()
+  app.ctx.llm
+    .stream({ provider: 'scripted', model: 'm', messages: [], sessionId: agent.session.id })
+    [Symbol.asyncIterator]()
 
 function watchUnhandled() {
   const unhandled = vi.fn()
@@ -135,7 +140,9 @@ test('a new config under a waiting call refuses that call and holds for the next
   await vi.waitFor(() => expect(app.flushes.count).toBe(1))
   await app.plugins.at(-1)?.update({ ...QUIET, timeoutMs: 20 })
   await expect(waiting).resolves.toMatchObject({ error: { message: expect.stringContaining('was unloaded') } })
-  await expect(call('b')).resolves.toMatchObject({ error: { message: expect.stringMatching(/not durable within \d+ ms/) } })
+  await expect(call('b')).resolves.toMatchObject({
+    error: { message: expect.stringMatching(/not durable within \d+ ms/) },
+  })
   gate.resolve()
   expect(ran).toEqual([])
 })
@@ -215,7 +222,13 @@ test('a policy mounted in the middle of a turn guards the rest of it and knows t
   app.ctx.checkpoints.observe((record) => app.records.push(record))
   held.resolve()
   await saying
-  await vi.waitFor(() => expect(summary(app.barriers())).toEqual(['step:dispatched:durable', 'request:dispatched:durable', 'turn:dispatched:durable']))
+  await vi.waitFor(() =>
+    expect(summary(app.barriers())).toEqual([
+      'step:dispatched:durable',
+      'request:dispatched:durable',
+      'turn:dispatched:durable',
+    ]),
+  )
   expect(app.barriers()).toMatchObject(Array.from({ length: 3 }, () => ({ turn: 1, step: 2 })))
 })
 
@@ -224,7 +237,10 @@ async function createGrouping(answers: readonly (readonly ScriptedCall[])[]) {
   const app = await createApp({
     model: new ScriptedModel(answers),
     tools: [createTool('read', (_args, exec) => ran.push(exec.callId), { parallel: true })],
-    plugins: [[policy, QUIET], [coalesced, { groupDelayMs: LONG_MS }]],
+    plugins: [
+      [policy, QUIET],
+      [coalesced, { groupDelayMs: LONG_MS }],
+    ],
   })
   const longestWait = () => Math.max(...app.barriers().map(({ durationMs }) => durationMs))
   return { app, ran, longestWait }
@@ -240,8 +256,12 @@ test('two sessions that call the same tool under the same ids at once, one id tw
 })
 
 test('a policy or a guard that throws does not hold the siblings of its call', async () => {
-  const { app, ran, longestWait } = await createGrouping([['a', 'policy', 'guard', 'd', 'guard-last'].map((id) => ({ name: 'read', id }))])
-  app.ctx.on('tools/pre-execute', (exec, next) => (exec.callId === 'policy' ? Promise.reject(new Error('policy')) : next()))
+  const { app, ran, longestWait } = await createGrouping([
+    ['a', 'policy', 'guard', 'd', 'guard-last'].map((id) => ({ name: 'read', id })),
+  ])
+  app.ctx.on('tools/pre-execute', (exec, next) =>
+    exec.callId === 'policy' ? Promise.reject(new Error('policy')) : next(),
+  )
   app.ctx.tools.guard((exec) => {
     if (exec.callId.startsWith('guard')) throw new Error('guard')
     return undefined
@@ -254,7 +274,9 @@ test('a policy or a guard that throws does not hold the siblings of its call', a
 test('a wrapper that holds one call before its barrier does not hold the siblings', async () => {
   const { app, ran, longestWait } = await createGrouping([['a', 'held', 'c'].map((id) => ({ name: 'read', id }))])
   const held = Promise.withResolvers<void>()
-  app.ctx.on('tools/execute', async (exec, next) => (exec.callId === 'held' ? held.promise.then(next) : next()), { prepend: true })
+  app.ctx.on('tools/execute', async (exec, next) => (exec.callId === 'held' ? held.promise.then(next) : next()), {
+    prepend: true,
+  })
   const saying = app.say((await app.createAgent()).agent, 'go')
   await vi.waitFor(() => expect(ran).toEqual(['a', 'c']))
   held.resolve()
@@ -298,6 +320,8 @@ test('a script that never unloads the policy ends by itself', async () => {
     await harness.say(agent, 'hi')
     console.log(harness.ctx.checkpoints.state().strategy)
   `
-  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', source], { timeout: 15_000 })
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', source], {
+    timeout: 15_000,
+  })
   expect(stdout).toBe('default\n')
 })

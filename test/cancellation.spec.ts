@@ -4,7 +4,11 @@ import { createTool, ScriptedModel } from '../src/testing/harness.ts'
 import { createApp, storageError, summary } from './support/app.ts'
 
 /** An app in which one flush, counted from 1, hangs until the test lets it go. */
-async function createHung(hungFlush: number, answers: ConstructorParameters<typeof ScriptedModel>[0], config: object = {}) {
+async function createHung(
+  hungFlush: number,
+  answers: ConstructorParameters<typeof ScriptedModel>[0],
+  config: object = {},
+) {
   const gate = Promise.withResolvers<void>()
   // The flush of a hung turn may be left for ever: nobody else handles its rejection.
   gate.promise.catch(() => {})
@@ -54,7 +58,9 @@ for (const late of ['resolves', 'rejects'] as const) {
       expect(summary(app.barriers()).at(-1)).toBe(`${boundary}:aborted:pending`)
 
       await app.say(agent, 'again')
-      expect(agent.session.events.findLast((event) => event.type === 'turn/end')?.data).toMatchObject({ reason: { kind: 'completed' } })
+      expect(agent.session.events.findLast((event) => event.type === 'turn/end')?.data).toMatchObject({
+        reason: { kind: 'completed' },
+      })
       expect(unhandled).not.toHaveBeenCalled()
       process.off('unhandledRejection', unhandled)
     })
@@ -79,7 +85,13 @@ test("[D07] a call cancelled at its barrier gets the host's own ABORTED_BEFORE_D
 test('[D07] a request cancelled at its barrier ends with one aborted chunk, and its adapter is never called', async () => {
   const { app, agent, ...hung } = await createHung(1, ['never'])
   const controller = new AbortController()
-  const request = { provider: 'scripted', model: 'm', messages: [], sessionId: agent.session.id, signal: controller.signal }
+  const request = {
+    provider: 'scripted',
+    model: 'm',
+    messages: [],
+    sessionId: agent.session.id,
+    signal: controller.signal,
+  }
   const chunks: unknown[] = []
   const reading = (async () => {
     for await (const chunk of app.ctx.llm.stream(request)) chunks.push(chunk)
@@ -109,7 +121,9 @@ test('[D13] return() while the barrier is pending is answered at once and settle
 test('a consumer that leaves in the tick after the flush ended is an abort, for its adapter never ran', async () => {
   for (let depth = 0; depth < 12; depth += 1) {
     const { app, agent, gate, ...hung } = await createHung(1, ['never'])
-    const iterator = app.ctx.llm.stream({ provider: 'scripted', model: 'm', messages: [], sessionId: agent.session.id })[Symbol.asyncIterator]()
+    const iterator = app.ctx.llm
+      .stream({ provider: 'scripted', model: 'm', messages: [], sessionId: agent.session.id })
+      [Symbol.asyncIterator]()
     const pull = iterator.next()
     await hung.hung()
     gate.resolve()
@@ -129,13 +143,23 @@ test('pulls made while the barrier is pending get the chunks in order', async ()
   await hung.hung()
   gate.resolve()
   const chunks = await Promise.all(pulls)
-  expect(chunks.map((chunk) => (chunk.value as { type: string }).type)).toEqual(['block-start', 'text-delta', 'block-end'])
+  expect(chunks.map((chunk) => (chunk.value as { type: string }).type)).toEqual([
+    'block-start',
+    'text-delta',
+    'block-end',
+  ])
   expect(hung.ran).toEqual(['adapter'])
 })
 
 test('what is cancelled before its barrier opens asks for no flush', async () => {
   const { app, agent } = await createHung(0, ['never'])
-  const request = { provider: 'scripted', model: 'm', messages: [], sessionId: agent.session.id, signal: AbortSignal.abort() }
+  const request = {
+    provider: 'scripted',
+    model: 'm',
+    messages: [],
+    sessionId: agent.session.id,
+    signal: AbortSignal.abort(),
+  }
   const chunks: unknown[] = []
   for await (const chunk of app.ctx.llm.stream(request)) chunks.push(chunk)
   expect(chunks).toMatchObject([{ type: 'finish', reason: { kind: 'aborted' } }])
@@ -167,7 +191,8 @@ test('[D09] a thousand calls and a thousand rejected ones on one signal leave no
   process.on('warning', warned)
   const { app, agent } = await createHung(0, [])
   const { signal } = new AbortController()
-  const call = (index: number) => app.ctx.tools.execute({ callId: `c${index}` as never, name: 'write', arguments: {}, agent, signal })
+  const call = (index: number) =>
+    app.ctx.tools.execute({ callId: `c${index}` as never, name: 'write', arguments: {}, agent, signal })
   for (let index = 0; index < 1_000; index += 100) {
     await Promise.all(Array.from({ length: 100 }, (_, offset) => call(index + offset)))
   }
@@ -184,7 +209,10 @@ test('[D09] a thousand calls and a thousand rejected ones on one signal leave no
 test('[D07] a limit rejects a hung barrier as a timeout, and without one it stays open', async () => {
   const { app, agent, ...hung } = await createHung(1, [], { timeoutMs: 20 })
   const call = { callId: 'c' as never, name: 'write', arguments: {}, agent, signal: new AbortController().signal }
-  await expect(app.ctx.tools.execute(call)).resolves.toMatchObject({ isError: true, error: { message: expect.stringMatching(/not durable within \d+ ms/) } })
+  await expect(app.ctx.tools.execute(call)).resolves.toMatchObject({
+    isError: true,
+    error: { message: expect.stringMatching(/not durable within \d+ ms/) },
+  })
   expect(app.barriers()).toMatchObject([{ outcome: 'timeout', flushOutcome: 'pending', errorType: 'timeout' }])
   expect(hung.ran).toEqual([])
 
@@ -198,9 +226,17 @@ test('[D07] a limit rejects a hung barrier as a timeout, and without one it stay
 
 test('an open barrier older than overdueMs is named in the log, once', async () => {
   const { app, agent, gate, ...hung } = await createHung(1, [], { overdueMs: 1 })
-  const pending = app.ctx.tools.execute({ callId: 'c' as never, name: 'write', arguments: {}, agent, signal: new AbortController().signal })
+  const pending = app.ctx.tools.execute({
+    callId: 'c' as never,
+    name: 'write',
+    arguments: {},
+    agent,
+    signal: new AbortController().signal,
+  })
   await hung.hung()
-  await vi.waitFor(() => expect(app.logs.join('\n')).toMatch(/checkpoint tool of tool write .* is open for/), { timeout: 5_000 })
+  await vi.waitFor(() => expect(app.logs.join('\n')).toMatch(/checkpoint tool of tool write .* is open for/), {
+    timeout: 5_000,
+  })
   gate.resolve()
   await pending
   expect(app.logs.filter((line) => line.includes('is open for'))).toHaveLength(1)

@@ -8,10 +8,16 @@ import * as sc from '../src/semconv.ts'
 interface CollectorConfig {
   receivers: Record<string, unknown>
   processors: Record<string, Record<string, unknown>>
-  connectors: Record<string, { histogram?: { unit: string; explicit: { buckets: string[] } }; dimensions?: { name: string }[] }>
+  connectors: Record<
+    string,
+    { histogram?: { unit: string; explicit: { buckets: string[] } }; dimensions?: { name: string }[] }
+  >
   exporters: Record<string, { sending_queue?: { batch?: object } }>
   extensions: Record<string, unknown>
-  service: { extensions: string[]; pipelines: Record<string, { receivers: string[]; processors: string[]; exporters: string[] }> }
+  service: {
+    extensions: string[]
+    pipelines: Record<string, { receivers: string[]; processors: string[]; exporters: string[] }>
+  }
 }
 
 const root = join(import.meta.dirname, '..')
@@ -21,9 +27,12 @@ const SAMPLING = 'otel-collector.tail-sampling.yaml'
 
 /** As the collector merges its --config files: maps by key, lists replaced. */
 function merge(base: unknown, over: unknown): unknown {
-  const isMap = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null && !Array.isArray(value)
+  const isMap = (value: unknown): value is Record<string, unknown> =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
   if (!isMap(base) || !isMap(over)) return over ?? base
-  return Object.fromEntries([...new Set([...Object.keys(base), ...Object.keys(over)])].map((key) => [key, merge(base[key], over[key])]))
+  return Object.fromEntries(
+    [...new Set([...Object.keys(base), ...Object.keys(over)])].map((key) => [key, merge(base[key], over[key])]),
+  )
 }
 const base = parse(textOf(BASE)) as CollectorConfig
 const sampling = merge(base, parse(textOf(SAMPLING))) as CollectorConfig
@@ -34,12 +43,17 @@ const variants: [string, CollectorConfig][] = [
 
 test.each(variants)('[D24] %s defines what it uses and uses what it defines', (_name, { service, ...config }) => {
   const pipelines = Object.values(service.pipelines)
-  const used = (part: 'receivers' | 'processors' | 'exporters') => new Set(pipelines.flatMap((pipeline) => pipeline[part]))
+  const used = (part: 'receivers' | 'processors' | 'exporters') =>
+    new Set(pipelines.flatMap((pipeline) => pipeline[part]))
   const connectors = Object.keys(config.connectors)
   const sorted = (names: Iterable<string>) => [...new Set(names)].sort()
-  expect(sorted([...used('receivers')].filter((name) => !connectors.includes(name)))).toEqual(sorted(Object.keys(config.receivers)))
+  expect(sorted([...used('receivers')].filter((name) => !connectors.includes(name)))).toEqual(
+    sorted(Object.keys(config.receivers)),
+  )
   expect(sorted(used('processors'))).toEqual(sorted(Object.keys(config.processors)))
-  expect(sorted([...used('exporters')].filter((name) => !connectors.includes(name)))).toEqual(sorted(Object.keys(config.exporters)))
+  expect(sorted([...used('exporters')].filter((name) => !connectors.includes(name)))).toEqual(
+    sorted(Object.keys(config.exporters)),
+  )
   expect(sorted(service.extensions)).toEqual(sorted(Object.keys(config.extensions)))
   for (const name of connectors) {
     expect(used('exporters')).toContain(name)
@@ -47,15 +61,18 @@ test.each(variants)('[D24] %s defines what it uses and uses what it defines', (_
   }
 })
 
-test.each(variants)('[D24] %s limits memory first and scrubs before anything leaves', (_name, { service, processors }) => {
-  for (const { processors: chain } of Object.values(service.pipelines)) {
-    expect(chain[0]).toBe('memory_limiter')
-    expect(chain[1]).toMatch(/^redaction/)
-  }
-  const limiter = processors['memory_limiter'] as { limit_mib: number; spike_limit_mib: number }
-  expect(limiter.spike_limit_mib).toBeLessThan(limiter.limit_mib)
-  expect(limiter.limit_mib).toBeLessThan(512)
-})
+test.each(variants)(
+  '[D24] %s limits memory first and scrubs before anything leaves',
+  (_name, { service, processors }) => {
+    for (const { processors: chain } of Object.values(service.pipelines)) {
+      expect(chain[0]).toBe('memory_limiter')
+      expect(chain[1]).toMatch(/^redaction/)
+    }
+    const limiter = processors['memory_limiter'] as { limit_mib: number; spike_limit_mib: number }
+    expect(limiter.spike_limit_mib).toBeLessThan(limiter.limit_mib)
+    expect(limiter.limit_mib).toBeLessThan(512)
+  },
+)
 
 test.each(variants)('%s batches in the queues of its exporters', (_name, { exporters, processors }) => {
   for (const exporter of Object.values(exporters)) expect(exporter.sending_queue?.batch).toBeDefined()
@@ -84,7 +101,9 @@ test('span metrics use the policy’s buckets, in seconds, and its closed attrib
 test.each([BASE, SAMPLING])('[D24] %s has no key or name that the collector gave up', (file) => {
   // Comments may name them.
   const text = textOf(file).replaceAll(/#.*$/gm, '')
-  expect(text).not.toMatch(/\b(otlphttp|spanmetrics|logging|add_metric_suffixes|resource_to_telemetry_conversion|dimensions_cache_size|ballast)\b/)
+  expect(text).not.toMatch(
+    /\b(otlphttp|spanmetrics|logging|add_metric_suffixes|resource_to_telemetry_conversion|dimensions_cache_size|ballast)\b/,
+  )
   expect(text).not.toMatch(/^\s{4,}address:/m)
 })
 
@@ -98,7 +117,9 @@ test('the collector of the pipeline tests has exactly the components of the file
   const manifest = parse(textOf('test/collector/manifest.yaml')) as Record<string, { gomod: string }[]>
   for (const kind of ['receiver', 'processor', 'exporter', 'connector', 'extension'] as const) {
     const built = manifest[`${kind}s`]?.map(({ gomod }) => gomod.split(' ')[0]?.split('/').at(-1)).sort()
-    const named = Object.keys(sampling[`${kind}s` as const]).map((name) => `${name.split('/')[0]?.replaceAll('_', '')}${kind}`)
+    const named = Object.keys(sampling[`${kind}s` as const]).map(
+      (name) => `${name.split('/')[0]?.replaceAll('_', '')}${kind}`,
+    )
     expect(built).toEqual([...new Set(named)].sort())
   }
 })

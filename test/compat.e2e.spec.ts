@@ -116,5 +116,8 @@ async function replaceBackend(folder: string, file: string): Promise<void> {
   await rm(backend)
   await mkdir(backend)
   await cp(file, join(backend, 'index.mjs'))
-  await writeFile(join(backend, 'package.json'), JSON.stringify({ name: 'backend', type: 'module', exports: './index.mjs' }))
+  await writeFile(
+    join(backend, 'package.json'),
+    JSON.stringify({ name: 'backend', type: 'module', exports: './index.mjs' }),
+  )
 }

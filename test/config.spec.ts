@@ -8,14 +8,20 @@ import { createApp } from './support/app.ts'
 
 const MISTAKES: readonly [unknown, string][] = [
   [{ timeoutMs: 0 }, 'dsh-checkpoint-otel: timeoutMs must be a number of milliseconds from 1 to 2147483647, got 0'],
-  [{ timeoutMs: 'soon' }, 'dsh-checkpoint-otel: timeoutMs must be a number of milliseconds from 1 to 2147483647, got "soon"'],
+  [
+    { timeoutMs: 'soon' },
+    'dsh-checkpoint-otel: timeoutMs must be a number of milliseconds from 1 to 2147483647, got "soon"',
+  ],
   [{ timeoutMs: 2 ** 31 }, 'timeoutMs must be'],
   [{ timeoutMs: Number.NaN }, 'timeoutMs must be'],
   [{ turnBoundary: 'yes' }, 'dsh-checkpoint-otel: turnBoundary must be true or false, got "yes"'],
   [{ allowUnguarded: 1 }, 'allowUnguarded must be true or false, got 1'],
   [{ requireConfirmed: [] }, 'requireConfirmed must be true or false, got []'],
   [{ overdueMs: -1 }, 'overdueMs must be a number of milliseconds'],
-  [{ durationBucketsSeconds: [] }, 'durationBucketsSeconds must be a list of 1 to 64 positive numbers in ascending order, got []'],
+  [
+    { durationBucketsSeconds: [] },
+    'durationBucketsSeconds must be a list of 1 to 64 positive numbers in ascending order, got []',
+  ],
   [{ durationBucketsSeconds: [1, 1] }, 'in ascending order, got [1,1]'],
   [{ durationBucketsSeconds: [0, 1] }, 'positive numbers'],
   [{ durationBucketsSeconds: ['a'] }, 'positive numbers'],

@@ -7,7 +7,8 @@ import { checkStrategy, describeStrategy, type Report, type SuiteOptions } from 
 function strategyOf(decide: (barrier: Barrier) => unknown, name = 'wrong') {
   return {
     name: `checkpoint-strategy-${name}`,
-    apply: (ctx: Context) => void ctx.provide('checkpointStrategy', { name, decide: decide as (barrier: Barrier) => Decision }),
+    apply: (ctx: Context) =>
+      void ctx.provide('checkpointStrategy', { name, decide: decide as (barrier: Barrier) => Decision }),
   }
 }
 
@@ -20,15 +21,21 @@ describe('a strategy that skips a tool', () => {
 
   test('is caught at the effect where the policy lets it', async () => {
     const report = await checkStrategy(skipsTool, undefined, allowed)
-    expect(messages(report)).toMatch(/guarantees: the body of tool "write" began before its call was on disk.*answered "skip" at `tool` \(in a hurry\)/)
+    expect(messages(report)).toMatch(
+      /guarantees: the body of tool "write" began before its call was on disk.*answered "skip" at `tool` \(in a hurry\)/,
+    )
     expect(messages(report)).toMatch(/guarantees: the strategy released `tool` of tool "write" without a durable log/)
   })
 
   test('is caught by its answers where the policy overrules it', async () => {
     const report = await checkStrategy(skipsTool)
     expect(messages(report)).not.toContain('began before its call was on disk')
-    expect(messages(report)).toMatch(/decisions: decide answered "skip" at `tool` of tool "\w+" with \d+ event\(s\) not known to be durable/)
-    expect(messages(report)).toMatch(/guarantees: decide asked not to wait at `tool` of tool "write".*the policy flushed instead/)
+    expect(messages(report)).toMatch(
+      /decisions: decide answered "skip" at `tool` of tool "\w+" with \d+ event\(s\) not known to be durable/,
+    )
+    expect(messages(report)).toMatch(
+      /guarantees: decide asked not to wait at `tool` of tool "write".*the policy flushed instead/,
+    )
   })
 })
 
@@ -36,12 +43,20 @@ describe('a strategy that never settles', () => {
   const kinds: [how: string, answer: unknown, message: RegExp][] = [
     ['answers a promise', new Promise(() => {}), /decide answered a promise: decide is synchronous/],
     ['delays for ever', { kind: 'flush', delayMs: Infinity }, /decide answered a flush with delayMs Infinity/],
-    ['delays as long as it may', { kind: 'flush', delayMs: 1_000 }, /decide delays the flush at `\w+`.* by up to 1000 ms \(maxWaitMs is 250\)/],
+    [
+      'delays as long as it may',
+      { kind: 'flush', delayMs: 1_000 },
+      /decide delays the flush at `\w+`.* by up to 1000 ms \(maxWaitMs is 250\)/,
+    ],
     ['answers nothing', undefined, /decide answered undefined, which is no decision/],
   ]
   for (const [how, answer, message] of kinds) {
     test(`and ${how} is caught`, async () => {
-      const report = await checkStrategy(strategyOf(() => answer), undefined, { scenarios: ['decisions'] })
+      const report = await checkStrategy(
+        strategyOf(() => answer),
+        undefined,
+        { scenarios: ['decisions'] },
+      )
       expect(messages(report)).toMatch(message)
     })
   }
@@ -58,7 +73,9 @@ describe('a strategy that starts a write and forgets it', () => {
 
   test('is caught at the effect where the policy lets it', async () => {
     const report = await checkStrategy(starts, undefined, allowed)
-    expect(messages(report)).toMatch(/guarantees: a request reached the model while \d+ event\(s\) recorded ahead of it were not on disk/)
+    expect(messages(report)).toMatch(
+      /guarantees: a request reached the model while \d+ event\(s\) recorded ahead of it were not on disk/,
+    )
     expect(messages(report)).toMatch(/guarantees: the body of tool "write" began before its call was on disk/)
   })
 
@@ -92,8 +109,16 @@ describe('a strategy that throws at random', () => {
 describe('a plugin that is no strategy', () => {
   const plugins: [what: string, plugin: object, message: RegExp][] = [
     ['provides nothing', { name: 'x', apply() {} }, /loading: the plugin does not provide a strategy/],
-    ['provides no decide', { name: 'x', apply: (ctx: Context) => void ctx.provide('checkpointStrategy', { name: 'x' } as never) }, /loading: the plugin does not provide a strategy/],
-    ['never loads', { name: 'x', apply: () => new Promise(() => {}) }, /loading: mounting the strategy did not end within/],
+    [
+      'provides no decide',
+      { name: 'x', apply: (ctx: Context) => void ctx.provide('checkpointStrategy', { name: 'x' } as never) },
+      /loading: the plugin does not provide a strategy/,
+    ],
+    [
+      'never loads',
+      { name: 'x', apply: () => new Promise(() => {}) },
+      /loading: mounting the strategy did not end within/,
+    ],
     [
       'throws while it loads',
       {
@@ -106,7 +131,10 @@ describe('a plugin that is no strategy', () => {
     ],
     [
       'provides it to the whole application',
-      { name: 'x', apply: (ctx: Context) => void ctx.root.provide('checkpointStrategy', { name: 'x', decide: () => FLUSH }) },
+      {
+        name: 'x',
+        apply: (ctx: Context) => void ctx.root.provide('checkpointStrategy', { name: 'x', decide: () => FLUSH }),
+      },
       /loading: the strategy stays after its plugin was unmounted/,
     ],
   ]
@@ -137,7 +165,12 @@ describe('a promise that nobody handles', () => {
 describe('the report', () => {
   test('of a strategy that releases only what it may names the strategy, the seed, each scenario and what was left out', async () => {
     const decide = ({ toolName }: Barrier) => (toolName === 'read' ? { kind: 'skip', reason: 'harmless' } : FLUSH)
-    const report = await checkStrategy(strategyOf(decide, 'plain'), undefined, { ...allowed, mayRelease: ['read'], rounds: 2, seed: 42 })
+    const report = await checkStrategy(strategyOf(decide, 'plain'), undefined, {
+      ...allowed,
+      mayRelease: ['read'],
+      rounds: 2,
+      seed: 42,
+    })
     expect(messages(report)).toBe('')
     expect(report.ok).toBe(true)
     const text = String(report)
@@ -159,11 +192,22 @@ describe('the report', () => {
 
   test('is registered with a test runner as one test per scenario, which fails with the sentence', async () => {
     const tests: [string, () => Promise<void>][] = []
-    const runner = { describe: (_: string, body: () => void) => body(), it: (title: string, body: () => Promise<void>) => void tests.push([title, body]) }
-    describeStrategy(runner, 'x', strategyOf(() => undefined), undefined, { scenarios: ['loading', 'decisions'], seed: 3 })
+    const runner = {
+      describe: (_: string, body: () => void) => body(),
+      it: (title: string, body: () => Promise<void>) => void tests.push([title, body]),
+    }
+    describeStrategy(
+      runner,
+      'x',
+      strategyOf(() => undefined),
+      undefined,
+      { scenarios: ['loading', 'decisions'], seed: 3 },
+    )
     expect(tests.map(([title]) => title)).toEqual(['conforms: loading', 'conforms: decisions'])
     await expect(tests[0]?.[1]()).resolves.toBeUndefined()
-    await expect(tests[1]?.[1]()).rejects.toThrow(/decide answered undefined, which is no decision at .* \(500 times\)\n\(seed 3\)/)
+    await expect(tests[1]?.[1]()).rejects.toThrow(
+      /decide answered undefined, which is no decision at .* \(500 times\)\n\(seed 3\)/,
+    )
   })
 
   it('is refused for a module without a plugin', async () => {

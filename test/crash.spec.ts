@@ -27,9 +27,14 @@ async function killAt(root: string, point: string, index = 0): Promise<string[]>
 }
 
 /** Resume the killed session in this process. */
-async function resume(root: string): Promise<{ app: App; recovered: RecoveredCall[]; codes: (string | undefined)[]; ran: string[] }> {
+async function resume(
+  root: string,
+): Promise<{ app: App; recovered: RecoveredCall[]; codes: (string | undefined)[]; ran: string[] }> {
   const ran: string[] = []
-  const app = await createApp({ root, tools: [createTool('write', () => ran.push('write')), createTool('read', () => ran.push('read'))] })
+  const app = await createApp({
+    root,
+    tools: [createTool('write', () => ran.push('write')), createTool('read', () => ran.push('read'))],
+  })
   const { agent } = await app.resumeAgent('victim')
   const recovered = app.records.filter((record) => record.kind === 'recovered')
   const codes = agent.session.events.flatMap((event) => (event.type === 'tool/result' ? [event.data.error?.code] : []))
@@ -102,7 +107,10 @@ test('a fork of a session whose calls were recovered does not count them again',
   const { agent } = await app.resumeAgent('victim')
   const end = agent.session.events.findLast((event) => event.type === 'turn/end')
   app.ctx.sessions.fork(agent.session, end?.seq, 'fork' as never)
-  expect(app.records.filter((record) => record.kind === 'recovered').map((record) => record.sessionId)).toEqual(['victim', 'victim'])
+  expect(app.records.filter((record) => record.kind === 'recovered').map((record) => record.sessionId)).toEqual([
+    'victim',
+    'victim',
+  ])
 })
 
 test('the first turn after a recovery carries its worst verdict on its span, and no later one', async () => {

@@ -16,7 +16,8 @@ import { requirement } from './support/require.ts'
 const FOLDER = new URL('../dashboards/', import.meta.url)
 const read = (path: string) => readFileSync(new URL(path, FOLDER), 'utf8')
 const DASHBOARDS = ['overview.json', 'latency.json', 'incident.json'] as const
-const dashboard = (path: string) => JSON.parse(read(path)) as DashboardJson & { readonly title: string; readonly links: readonly object[] }
+const dashboard = (path: string) =>
+  JSON.parse(read(path)) as DashboardJson & { readonly title: string; readonly links: readonly object[] }
 const RULE_FILE = fileURLToPath(new URL('checkpoint.rules.yaml', FOLDER))
 
 test.each(Object.keys(artifacts()))('%s is what its TypeScript source generates', (path) => {
@@ -52,7 +53,9 @@ test('[D20] every instrument of the contract is on a dashboard', () => {
 })
 
 test('[D23] the linter catches each mistake of the bad dashboard, and nothing else', () => {
-  const bad = JSON.parse(readFileSync(new URL('./fixtures/dashboard-bad.json', import.meta.url), 'utf8')) as DashboardJson
+  const bad = JSON.parse(
+    readFileSync(new URL('./fixtures/dashboard-bad.json', import.meta.url), 'utf8'),
+  ) as DashboardJson
   expect(lint(bad)).toEqual([
     'dashboard: has an id, which belongs to one Grafana',
     'dashboard: needs a stable uid',
@@ -99,7 +102,10 @@ test('the metrics that queries may read are the contract and four families of th
 
 describe('the rules', () => {
   test('parse, and read only the contract', () => {
-    const queries = [...ALERTS.map(({ name, expr }) => [name, expr] as const), ...RECORDINGS.map(({ record, expr }) => [record, expr] as const)]
+    const queries = [
+      ...ALERTS.map(({ name, expr }) => [name, expr] as const),
+      ...RECORDINGS.map(({ record, expr }) => [record, expr] as const),
+    ]
     expect(queries.flatMap(([name, expr]) => lintQuery(name, examine(expr)))).toEqual([])
   })
 
@@ -117,11 +123,15 @@ describe('the rules', () => {
       'DshCheckpointNoPolicy',
       'DshCheckpointTelemetryGone',
     ])
-    const { groups } = parse(read('checkpoint.rules.yaml')) as { groups: { rules: { alert?: string; annotations?: { runbook: string } }[] }[] }
+    const { groups } = parse(read('checkpoint.rules.yaml')) as {
+      groups: { rules: { alert?: string; annotations?: { runbook: string } }[] }[]
+    }
     const rules = groups.flatMap((group) => group.rules).filter(({ alert }) => alert !== undefined)
     expect(rules.map(({ alert }) => alert)).toEqual(names)
     for (const { annotations } of rules) expect(annotations?.runbook.length).toBeGreaterThan(100)
-    const grafana = parse(read('provisioning/alerting/checkpoint.yaml')) as { groups: { rules: { title: string; uid: string; data: { datasourceUid: string }[] }[] }[] }
+    const grafana = parse(read('provisioning/alerting/checkpoint.yaml')) as {
+      groups: { rules: { title: string; uid: string; data: { datasourceUid: string }[] }[] }[]
+    }
     const provisioned = grafana.groups.flatMap((group) => group.rules)
     expect(provisioned.map(({ title }) => title)).toEqual(names)
     for (const { uid, data } of provisioned) {
@@ -139,7 +149,10 @@ describe('the rules', () => {
 
 describe('the stack', () => {
   const compose = parse(read('compose.yaml'), { merge: true }) as {
-    services: Record<string, { image: string; volumes?: string[]; ports?: string[]; environment?: Record<string, string> }>
+    services: Record<
+      string,
+      { image: string; volumes?: string[]; ports?: string[]; environment?: Record<string, string> }
+    >
   }
 
   test('[D24] pins every image, publishes on loopback alone, and mounts files that exist', () => {
@@ -151,15 +164,23 @@ describe('the stack', () => {
   })
 
   test('gives the provisioning files each variable they ask for', () => {
-    const files = ['datasources/prometheus.yaml', 'dashboards/checkpoint.yaml', 'alerting/checkpoint.yaml'].map((path) => read(`provisioning/${path}`))
+    const files = ['datasources/prometheus.yaml', 'dashboards/checkpoint.yaml', 'alerting/checkpoint.yaml'].map(
+      (path) => read(`provisioning/${path}`),
+    )
     const asked = new Set(files.flatMap((text) => [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name]) => name)))
-    expect([...asked].toSorted()).toEqual(['DSH_JAEGER_UID', 'DSH_JAEGER_URL', 'DSH_PROMETHEUS_UID', 'DSH_PROMETHEUS_URL'])
+    expect([...asked].toSorted()).toEqual([
+      'DSH_JAEGER_UID',
+      'DSH_JAEGER_URL',
+      'DSH_PROMETHEUS_UID',
+      'DSH_PROMETHEUS_URL',
+    ])
     for (const name of asked) expect(Object.keys(compose.services['grafana']?.environment ?? {})).toContain(name)
   })
 
   test('sets only variables that the collector file reads', () => {
     const collector = readFileSync(new URL('../otel-collector.yaml', FOLDER), 'utf8')
-    for (const name of Object.keys(compose.services['collector']?.environment ?? {})) expect(collector).toContain(`\${env:${name}`)
+    for (const name of Object.keys(compose.services['collector']?.environment ?? {}))
+      expect(collector).toContain(`\${env:${name}`)
   })
 })
 
@@ -178,6 +199,8 @@ describe.skipIf(!requirement('promtool (apt-get install prometheus)', PROMETHEUS
   })
 
   test('accepts the scrape configuration of the compose file', () => {
-    expect(promtool('check', 'config', '--syntax-only', fileURLToPath(new URL('prometheus.yaml', FOLDER)))).toMatchObject({ status: 0 })
+    expect(
+      promtool('check', 'config', '--syntax-only', fileURLToPath(new URL('prometheus.yaml', FOLDER))),
+    ).toMatchObject({ status: 0 })
   })
 })

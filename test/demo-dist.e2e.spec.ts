@@ -15,7 +15,9 @@ beforeAll(() => {
   mkdirSync(cache, { recursive: true })
   built = mkdtempSync(join(cache, 'demo-dist-'))
   const tsc = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc')
-  execFileSync(process.execPath, [tsc, '-p', join(ROOT, 'tsconfig.build.json'), '--outDir', join(built, 'dist')], { stdio: 'inherit' })
+  execFileSync(process.execPath, [tsc, '-p', join(ROOT, 'tsconfig.build.json'), '--outDir', join(built, 'dist')], {
+    stdio: 'inherit',
+  })
   copyFileSync(join(ROOT, 'package.json'), join(built, 'package.json'))
 })
 afterAll(() => rmSync(built, { recursive: true, force: true }))
@@ -31,13 +33,16 @@ function bareFolder(): string {
   const folder = scratch()
   execFileSync('cp', ['-r', join(built, 'dist'), join(built, 'package.json'), folder])
   mkdirSync(join(folder, 'node_modules'))
-  for (const name of ['commander', 'cli-table3']) symlinkSync(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name))
+  for (const name of ['commander', 'cli-table3'])
+    symlinkSync(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name))
   return folder
 }
 
 test('the demo holds from the build too, its killed process included', async () => {
   expect(readFileSync(binOf(built), 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/)
-  const { code, stdout, stderr } = await runCli(['demo', '--json', '--turns', '2', '--dir', scratch()], { bin: binOf(built) })
+  const { code, stdout, stderr } = await runCli(['demo', '--json', '--turns', '2', '--dir', scratch()], {
+    bin: binOf(built),
+  })
   expect(stderr).not.toContain('error')
   expect(JSON.parse(stdout)).toMatchObject({ ok: true, recovered: [{ recovery: 'unknown' }] })
   expect(code).toBe(0)
@@ -45,7 +50,9 @@ test('the demo holds from the build too, its killed process included', async () 
 
 test('without the harness packages it says what to install, with exit code 2', async () => {
   const { code, stdout, stderr } = await runCli(['demo'], { bin: binOf(bareFolder()) })
-  const { devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { devDependencies: Record<string, string> }
+  const { devDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+    devDependencies: Record<string, string>
+  }
   expect(stderr).toContain('npm install dsh-checkpoint-otel@')
   for (const name of [HOST, '@deepseek-ai/dsh-agent-loop']) expect(stderr).toContain(`${name}@${devDependencies[name]}`)
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
@@ -58,7 +65,10 @@ test('with harness packages of another release it says which ones fit, with exit
   expect(names).toContain(HOST)
   for (const name of names) {
     mkdirSync(join(folder, 'node_modules', name), { recursive: true })
-    writeFileSync(join(folder, 'node_modules', name, 'package.json'), JSON.stringify({ name, type: 'module', exports: './index.js' }))
+    writeFileSync(
+      join(folder, 'node_modules', name, 'package.json'),
+      JSON.stringify({ name, type: 'module', exports: './index.js' }),
+    )
     writeFileSync(join(folder, 'node_modules', name, 'index.js'), 'export default {}\n')
   }
   const { code, stdout, stderr } = await runCli(['demo'], { bin: binOf(folder) })

@@ -17,15 +17,24 @@ async function resume(file: string): Promise<{ code: number | null; report: Resu
 
 /** Types of the events of a copy, from the file. */
 function copied(path: string): { type: string; data: Record<string, unknown> }[] {
-  return readFileSync(path, 'utf8').trimEnd().split('\n').slice(1).map((line) => JSON.parse(line))
+  return readFileSync(path, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .slice(1)
+    .map((line) => JSON.parse(line))
 }
 
 test('a recorded call without a result is answered TOOL_OUTCOME_UNKNOWN, and the session goes on', async () => {
   const { code, report } = await resume(writeLog(turnWith(['c1'])))
-  expect(report.calls).toEqual([{ callId: 'c1', toolName: 'bash', turn: 1, step: 1, state: 'now', answer: 'TOOL_OUTCOME_UNKNOWN' }])
+  expect(report.calls).toEqual([
+    { callId: 'c1', toolName: 'bash', turn: 1, step: 1, state: 'now', answer: 'TOOL_OUTCOME_UNKNOWN' },
+  ])
   expect(report).toMatchObject({ ok: true, resumed: true, sessionId: 'brought-along', answeredCalls: 0 })
   expect(code).toBe(0)
-  expect(copied(report.copy).at(-1)).toMatchObject({ type: 'turn/end', data: { turn: 2, reason: { kind: 'completed' } } })
+  expect(copied(report.copy).at(-1)).toMatchObject({
+    type: 'turn/end',
+    data: { turn: 2, reason: { kind: 'completed' } },
+  })
 })
 
 test('a call that was asked for and never recorded is answered TOOL_NOT_STARTED', async () => {
@@ -96,7 +105,12 @@ describe('[D02] a call without a result in a closed step', () => {
   })
 
   test('stays unresolved when its result came after the step was closed', async () => {
-    const late = [...turnWith(['c1']), ['step/end', { turn: 1, step: 1 }] as const, resultOf('c1'), ...closed().slice(1)]
+    const late = [
+      ...turnWith(['c1']),
+      ['step/end', { turn: 1, step: 1 }] as const,
+      resultOf('c1'),
+      ...closed().slice(1),
+    ]
     const { code, report } = await resume(writeLog(late))
     expect(report.calls).toMatchObject([{ callId: 'c1', state: 'unresolved' }])
     expect(code).toBe(1)
@@ -115,9 +129,18 @@ describe('is refused by the name of the flag, with exit code 2 and nothing on st
     'a folder': () => [scratch(), 'is a folder'],
     'an empty file': () => [fileWith(''), 'is not a session log'],
     'a file that is no log': () => [fileWith('{"name":"x"}\n'), 'is not a session log'],
-    'a file with the magic number of zstd and nothing else': () => [fileWith(Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, 0])), 'is not a session log'],
-    'a newer format version': () => [writeLog(turnWith(['c1']), { header: { version: 3 } }), 'log format version 3, newer than version 0'],
-    'a header without what a header needs': () => [writeLog(turnWith([]), { header: { delegationDepth: undefined } }), 'cannot be read as a session log'],
+    'a file with the magic number of zstd and nothing else': () => [
+      fileWith(Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, 0])),
+      'is not a session log',
+    ],
+    'a newer format version': () => [
+      writeLog(turnWith(['c1']), { header: { version: 3 } }),
+      'log format version 3, newer than version 0',
+    ],
+    'a header without what a header needs': () => [
+      writeLog(turnWith([]), { header: { delegationDepth: undefined } }),
+      'cannot be read as a session log',
+    ],
     'a hole in the committed part': () => {
       const file = writeLog([...turnWith(['c1']), resultOf('c1'), ...closed()])
       return [fileWith(readFileSync(file, 'utf8').replace('"seq":3', '"seq":4')), 'seq gap']

@@ -17,9 +17,17 @@ test('checks every guarantee it shows, says what the barriers cost, and ends wit
   expect(report.checks.map(({ id }) => id)).toEqual(CHECKS)
   expect(code).toBe(0)
 
-  const counts = Object.fromEntries(report.barriers.map(({ boundary, outcome, count }) => [`${boundary} ${outcome}`, count]))
-  expect(counts).toMatchObject({ 'tool dispatched': 3 * (2 + 5), 'tool aborted': 1, 'tool rejected': 1, 'request rejected': 1 })
-  for (const { p50Ms, p95Ms, p99Ms } of report.barriers) expect([p50Ms, p95Ms, p99Ms].toSorted((a, b) => a - b)).toEqual([p50Ms, p95Ms, p99Ms])
+  const counts = Object.fromEntries(
+    report.barriers.map(({ boundary, outcome, count }) => [`${boundary} ${outcome}`, count]),
+  )
+  expect(counts).toMatchObject({
+    'tool dispatched': 3 * (2 + 5),
+    'tool aborted': 1,
+    'tool rejected': 1,
+    'request rejected': 1,
+  })
+  for (const { p50Ms, p95Ms, p99Ms } of report.barriers)
+    expect([p50Ms, p95Ms, p99Ms].toSorted((a, b) => a - b)).toEqual([p50Ms, p95Ms, p99Ms])
 
   expect(report.turns.count).toBe(3)
   expect(report.turns.waitedMs).toBeLessThan(report.turns.wallMs)
@@ -27,7 +35,8 @@ test('checks every guarantee it shows, says what the barriers cost, and ends wit
   expect(report.recovered).toMatchObject([{ recovery: 'unknown', callId: 'charge-the-card', sessionId: 'demo-crash' }])
 
   expect(report.dir.startsWith(dir)).toBe(true)
-  for (const { path, events } of report.logs) expect(readFileSync(path, 'utf8').split('\n').length).toBeGreaterThan(1 + events / 4)
+  for (const { path, events } of report.logs)
+    expect(readFileSync(path, 'utf8').split('\n').length).toBeGreaterThan(1 + events / 4)
 })
 
 test('ends with a table, a checklist and the place of the logs, without colours where nobody sees them', async () => {
@@ -43,9 +52,13 @@ test('ends with a table, a checklist and the place of the logs, without colours 
 })
 
 test('NO_COLOR wins where colour is forced', async () => {
-  const forced = await runCli(['demo', '--turns', '1', '--dir', scratch()], { env: { FORCE_COLOR: '1', NO_COLOR: undefined } })
+  const forced = await runCli(['demo', '--turns', '1', '--dir', scratch()], {
+    env: { FORCE_COLOR: '1', NO_COLOR: undefined },
+  })
   expect(forced.stdout).toContain('\u001b[')
-  const plain = await runCli(['demo', '--turns', '1', '--dir', scratch()], { env: { NO_COLOR: '1', FORCE_COLOR: undefined } })
+  const plain = await runCli(['demo', '--turns', '1', '--dir', scratch()], {
+    env: { NO_COLOR: '1', FORCE_COLOR: undefined },
+  })
   expect(plain.stdout).not.toContain('\u001b[')
 })
 
@@ -62,7 +75,9 @@ test('with a policy that does not wait the checks fail, and the exit code is 1',
   expect(code).toBe(1)
   expect(report.ok).toBe(false)
   const failed = report.checks.filter(({ ok }) => !ok).map(({ id }) => id)
-  expect(failed).toEqual(expect.arrayContaining(['cancelled', 'rejected-tool', 'rejected-request', 'request', 'tool', 'crash']))
+  expect(failed).toEqual(
+    expect.arrayContaining(['cancelled', 'rejected-tool', 'rejected-request', 'request', 'tool', 'crash']),
+  )
 })
 
 test('every run has a folder of its own below --dir', async () => {
@@ -93,6 +108,7 @@ test.each([
 test('--help names every flag and exit code', async () => {
   const { code, stdout } = await runCli(['demo', '--help'])
   expect(code).toBe(0)
-  for (const word of ['--turns', '--parallel', '--dir', '--json', '--resume', 'Exit codes']) expect(stdout).toContain(word)
+  for (const word of ['--turns', '--parallel', '--dir', '--json', '--resume', 'Exit codes'])
+    expect(stdout).toContain(word)
   expect((await runCli(['--help'])).stdout).toContain('demo')
 })

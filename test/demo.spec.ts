@@ -85,7 +85,9 @@ describe('the fate of a call', () => {
   })
 
   test('is told per step when an id comes twice', () => {
-    expect(fates(...turnWith(['a']), ...closed(), ...turnWith(['a'], ['a'], 2), resultOf('a', 2, 'ABORTED'), ...closed(2))).toEqual([
+    expect(
+      fates(...turnWith(['a']), ...closed(), ...turnWith(['a'], ['a'], 2), resultOf('a', 2, 'ABORTED'), ...closed(2)),
+    ).toEqual([
       ['a', 'unresolved'],
       ['a', 'answered', 'ABORTED'],
     ])
@@ -96,7 +98,13 @@ test('a log is followed line by line, an unfinished line included', () => {
   const path = join(scratch(), 'session.jsonl')
   const tail = new LogTail(path)
   expect(tail.read()).toEqual([])
-  const line = (seq: number) => JSON.stringify({ type: 'tool/call', seq, time: 0, data: { turn: 1, step: 1, callId: `é${seq}`, name: 'x', arguments: '' } })
+  const line = (seq: number) =>
+    JSON.stringify({
+      type: 'tool/call',
+      seq,
+      time: 0,
+      data: { turn: 1, step: 1, callId: `é${seq}`, name: 'x', arguments: '' },
+    })
   writeFileSync(path, `{"type":"session"}\n${line(0)}\n`)
   expect(tail.read()).toHaveLength(1)
   const bytes = Buffer.from(`${line(1)}\n`)
@@ -127,10 +135,18 @@ test('a checklist that checked nothing has not held', () => {
 })
 
 test('durations are read at a glance', () => {
-  expect([0, 0.0206, 0.5, 12.345, 123.4, 1_234].map(duration)).toEqual(['0 µs', '21 µs', '0.50 ms', '12.35 ms', '123 ms', '1.23 s'])
+  expect([0, 0.0206, 0.5, 12.345, 123.4, 1_234].map(duration)).toEqual([
+    '0 µs',
+    '21 µs',
+    '0.50 ms',
+    '12.35 ms',
+    '123 ms',
+    '1.23 s',
+  ])
 })
 
 test('an old Node is refused by its number', () => {
-  for (const old of ['20.20.2', '22.18.0']) expect(() => assertNode(old)).toThrow(new UsageError(`Node 22.19 or newer is needed, this is Node ${old}`))
+  for (const old of ['20.20.2', '22.18.0'])
+    expect(() => assertNode(old)).toThrow(new UsageError(`Node 22.19 or newer is needed, this is Node ${old}`))
   for (const good of ['22.19.0', '24.0.0']) expect(() => assertNode(good)).not.toThrow()
 })

@@ -12,7 +12,13 @@ import { JsonlSessionPersistence } from '@deepseek-ai/dsh-session-persistence-js
 import { expect, onTestFailed, test } from 'vitest'
 import * as policy from '../src/index.ts'
 import coalesced from '../src/strategies/coalesced.ts'
-import { createHarness, createTool, ScriptedModel, type ScriptedAnswer, type ScriptedCall } from '../src/testing/harness.ts'
+import {
+  createHarness,
+  createTool,
+  ScriptedModel,
+  type ScriptedAnswer,
+  type ScriptedCall,
+} from '../src/testing/harness.ts'
 import { storageError } from './support/app.ts'
 import { readLog } from './support/log.ts'
 import { registerSdk } from './support/sdk.ts'
@@ -128,18 +134,28 @@ async function tell(story: Story, plugin: object, config?: object, beside: reado
     note(entry)
   }
   class Backend extends JsonlSessionPersistence {
-    override async appendBatch(meta: SessionHeader, events: readonly SessionEvent[], materialized: boolean): Promise<void> {
+    override async appendBatch(
+      meta: SessionHeader,
+      events: readonly SessionEvent[],
+      materialized: boolean,
+    ): Promise<void> {
       await super.appendBatch(meta, events, materialized)
       durableSeq = (events.at(-1)?.seq ?? -1) + 1
     }
   }
-  const disk = new SlowDisk(story, () => durableSeq, note, () => aborting)
+  const disk = new SlowDisk(
+    story,
+    () => durableSeq,
+    note,
+    () => aborting,
+  )
   const position = () => {
     const step = agent?.session.events.findLast((event) => event.type === 'step/start')
     return `${String(step?.data.turn)}.${String(step?.data.step)}`
   }
   const model = new StoryModel(story, position)
-  model.onRequest = () => effect(`adapter ${position()}`, (event) => event.type === 'user/message' || event.type === 'request/header')
+  model.onRequest = () =>
+    effect(`adapter ${position()}`, (event) => event.type === 'user/message' || event.type === 'request/header')
   const body = (pause: number) => async (_args: unknown, exec: { readonly callId: string }) => {
     effect(`body ${exec.callId}`, (event) => event.type === 'tool/call' && event.data.callId === exec.callId)
     for (let turn = 0; turn < pause; turn += 1) await immediate()
@@ -265,12 +281,18 @@ function comparable(trace: readonly string[]): readonly string[] {
   if (abort === -1) return trace
   const next = trace.findIndex((entry, index) => index > abort && entry.startsWith('flush '))
   return trace.filter(
-    (entry, index) => index < abort || (!entry.startsWith('flushed ') && !(entry.startsWith('adapter ') && (next === -1 || index < next))),
+    (entry, index) =>
+      index < abort ||
+      (!entry.startsWith('flushed ') && !(entry.startsWith('adapter ') && (next === -1 || index < next))),
   )
 }
 
 /** Tell each story under both policies and compare. */
-async function compare(stories: number, budgetMs: number, beside: readonly object[] = []): Promise<Record<string, number>> {
+async function compare(
+  stories: number,
+  budgetMs: number,
+  beside: readonly object[] = [],
+): Promise<Record<string, number>> {
   const kinds = { calm: 0, rejected: 0, aborted: 0, both: 0 }
   const startedAt = performance.now()
   let seed = SEED
@@ -280,7 +302,9 @@ async function compare(stories: number, budgetMs: number, beside: readonly objec
     const theirs = await tell(story, stock)
     const ours = await tell(story, policy, { turnBoundary: false }, beside)
     const aborted = ours.trace.includes('abort')
-    const rejected = ours.trace.some((entry) => entry.startsWith('flushed ') && story.rejected.has(Number(entry.slice(8))))
+    const rejected = ours.trace.some(
+      (entry) => entry.startsWith('flushed ') && story.rejected.has(Number(entry.slice(8))),
+    )
     kinds[aborted ? (rejected ? 'both' : 'aborted') : rejected ? 'rejected' : 'calm'] += 1
 
     expect(comparable(ours.trace), `trace of seed ${seed}`).toEqual(comparable(theirs.trace))
@@ -302,7 +326,8 @@ test('the same with an SDK, a strategy that always flushes, and an observer that
   registerSdk()
   const flushing = {
     name: 'flushing',
-    apply: (ctx: Context) => void ctx.provide('checkpointStrategy', { name: 'flushing', decide: () => ({ kind: 'flush' }) }),
+    apply: (ctx: Context) =>
+      void ctx.provide('checkpointStrategy', { name: 'flushing', decide: () => ({ kind: 'flush' }) }),
   }
   let seen = 0
   const throwing = {

@@ -25,8 +25,14 @@ describe('exit codes', () => {
 
   test('2 for a folder that is neither, an unknown profile and a wrong flag; no profile is created', async () => {
     const home = scratch()
-    expect(await run('--dir', home)).toMatchObject({ code: 2, stderr: expect.stringContaining('has no package.json') as string })
-    expect(await run('--home', home, '--profile', 'web')).toMatchObject({ code: 2, stderr: expect.stringContaining('no profile "web"') as string })
+    expect(await run('--dir', home)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('has no package.json') as string,
+    })
+    expect(await run('--home', home, '--profile', 'web')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('no profile "web"') as string,
+    })
     expect((await run('--dri', home)).code).toBe(2)
     expect(readdirSync(home)).toEqual([])
   })
@@ -53,7 +59,9 @@ test('no token, header, variable or text of an unknown field is printed, in neit
   const folder = scratch()
   write(folder, { 'package.json': { name: 'app' }, 'cordis.yml': rows })
   for (const args of [[], ['--json']]) {
-    const { stdout, stderr } = await runCli(['doctor', '--dir', folder, ...args], { env: { ...env, OTEL_EXPORTER_OTLP_HEADERS: `a=${secret}` } })
+    const { stdout, stderr } = await runCli(['doctor', '--dir', folder, ...args], {
+      env: { ...env, OTEL_EXPORTER_OTLP_HEADERS: `a=${secret}` },
+    })
     expect(stdout).toContain('http://collector:4318')
     expect(stdout + stderr).not.toContain(secret)
   }

@@ -33,7 +33,9 @@ describe.skipIf(cli === undefined)('in a profile of the real dsh', () => {
     const report = await examine()
     expect(report).toMatchObject({ code: 1, source: 'dsh 0.1.0-rc.8 --dump-config' })
     expect(troubles(report)).toEqual({ policy: 'error', package: 'error' })
-    expect(report.findings.find(({ id }) => id === 'policy')?.change).toBe('dsh plugin --profile headless add dsh-checkpoint-otel')
+    expect(report.findings.find(({ id }) => id === 'policy')?.change).toBe(
+      'dsh plugin --profile headless add dsh-checkpoint-otel',
+    )
   })
 
   test('with its bundle in the profile all is well, and the backend writes into the home', async () => {
@@ -54,9 +56,15 @@ describe.skipIf(cli === undefined)('in a profile of the real dsh', () => {
   })
 
   test('the stock policy switched on again, and a second strategy, are errors', async () => {
-    const strategy = (id: string, name: string) => `- insert: [{ id: ${id}, name: dsh-checkpoint-otel/strategies/${name} }]\n`
-    patch(`- { id: session-checkpoint-policy, disabled: false }\n${strategy('a', 'coalesced')}${strategy('b', 'pipelined')}`)
-    expect(await examine().then((report) => [report.code, troubles(report)])).toEqual([1, { 'stock-policy': 'error', strategy: 'error' }])
+    const strategy = (id: string, name: string) =>
+      `- insert: [{ id: ${id}, name: dsh-checkpoint-otel/strategies/${name} }]\n`
+    patch(
+      `- { id: session-checkpoint-policy, disabled: false }\n${strategy('a', 'coalesced')}${strategy('b', 'pipelined')}`,
+    )
+    expect(await examine().then((report) => [report.code, troubles(report)])).toEqual([
+      1,
+      { 'stock-policy': 'error', strategy: 'error' },
+    ])
   })
 
   test('a patch that dsh skips is said in its words', async () => {
@@ -70,7 +78,11 @@ describe.skipIf(cli === undefined)('in a profile of the real dsh', () => {
     patch('- { id: a, config: { token: hunter2\n  - : ] }')
     const report = await examine()
     expect(report.code).toBe(1)
-    expect(report.findings[0]).toMatchObject({ id: 'composition', level: 'error', message: expect.stringContaining('cordis.patch.yml') as string })
+    expect(report.findings[0]).toMatchObject({
+      id: 'composition',
+      level: 'error',
+      message: expect.stringContaining('cordis.patch.yml') as string,
+    })
     expect(JSON.stringify(report)).not.toContain('hunter2')
   })
 
@@ -91,7 +103,10 @@ function addPackage(profile: string): void {
   mkdirSync(ours, { recursive: true })
   for (const file of ['package.json', 'cordis.patch.yml']) cpSync(join(ROOT, file), join(ours, file))
   const file = join(profile, 'package.json')
-  const manifest = JSON.parse(readFileSync(file, 'utf8')) as { dependencies: object; dsh: { profile: { bundles: string[] } } }
+  const manifest = JSON.parse(readFileSync(file, 'utf8')) as {
+    dependencies: object
+    dsh: { profile: { bundles: string[] } }
+  }
   manifest.dependencies = { 'dsh-checkpoint-otel': '*' }
   manifest.dsh.profile.bundles.push('dsh-checkpoint-otel')
   writeFileSync(file, JSON.stringify(manifest))

@@ -44,7 +44,9 @@ describe('the rows of a profile', () => {
   })
 
   test('this package mounted twice is an error', async () => {
-    expect(troubles(await doctor(profile('- insert: [{ id: again, name: dsh-checkpoint-otel }]')))).toEqual({ policy: 'error' })
+    expect(troubles(await doctor(profile('- insert: [{ id: again, name: dsh-checkpoint-otel }]')))).toEqual({
+      policy: 'error',
+    })
   })
 
   test('two rows of one id are an error', async () => {
@@ -97,9 +99,12 @@ describe('strategies', () => {
   })
 
   test('selective needs the permission of the policy, and with it is noted', async () => {
-    const selective = '- insert: [{ id: s, name: dsh-checkpoint-otel/strategies/selective, config: { tools: [read] } }]\n'
+    const selective =
+      '- insert: [{ id: s, name: dsh-checkpoint-otel/strategies/selective, config: { tools: [read] } }]\n'
     expect(troubles(await doctor(profile(selective)))).toEqual({ unguarded: 'error' })
-    const allowed = await doctor(profile(`${selective}- { id: session-checkpoint-otel, config: { allowUnguarded: true } }`))
+    const allowed = await doctor(
+      profile(`${selective}- { id: session-checkpoint-otel, config: { allowUnguarded: true } }`),
+    )
     expect(troubles(allowed)).toEqual({})
     expect(finding(allowed, 'unguarded').level).toBe('note')
   })
@@ -115,22 +120,29 @@ describe('settings', () => {
   })
 
   test('a field that an expression sets is not judged', async () => {
-    expect(troubles(await doctor(profile('- { id: session-checkpoint-otel, config: { timeoutMs: !!js "1" } }')))).toEqual({})
+    expect(
+      troubles(await doctor(profile('- { id: session-checkpoint-otel, config: { timeoutMs: !!js "1" } }'))),
+    ).toEqual({})
   })
 
   test('a subpath that does not exist is an error', async () => {
-    expect(troubles(await doctor(profile('- insert: [{ id: x, name: dsh-checkpoint-otel/promtheus }]')))).toEqual({ config: 'error' })
+    expect(troubles(await doctor(profile('- insert: [{ id: x, name: dsh-checkpoint-otel/promtheus }]')))).toEqual({
+      config: 'error',
+    })
   })
 
   test('two endpoints on one port are a warning', async () => {
-    const rows = '[{ id: a, name: dsh-checkpoint-otel/prometheus }, { id: b, name: dsh-checkpoint-otel/inspector, config: { port: 9464 } }]'
+    const rows =
+      '[{ id: a, name: dsh-checkpoint-otel/prometheus }, { id: b, name: dsh-checkpoint-otel/inspector, config: { port: 9464 } }]'
     expect(troubles(await doctor(profile(`- insert: ${rows}`)))).toEqual({ port: 'warning' })
     expect(troubles(await doctor(profile(`- insert: ${rows.replace('9464', '9466')}`)))).toEqual({})
   })
 })
 
 test('where the host itself is not found, nothing is called missing', async () => {
-  const report = await doctor(profile('[]', { 'profiles/p/package.json': { dsh: { profile: { bundles: ['nowhere', 'dsh-checkpoint-otel'] } } } }))
+  const report = await doctor(
+    profile('[]', { 'profiles/p/package.json': { dsh: { profile: { bundles: ['nowhere', 'dsh-checkpoint-otel'] } } } }),
+  )
   expect(troubles(report)).toEqual({ composition: 'warning' })
   expect(finding(report, 'composition').message).toContain('nowhere')
 })
@@ -164,7 +176,9 @@ describe('a project of its own', () => {
   })
 
   test('a group that is switched off switches its rows off', async () => {
-    expect(troubles(await doctor(project({ 'cordis.yml': rows.replace('id: all', 'id: all\n  disabled: true') })))).toEqual({ policy: 'error' })
+    expect(
+      troubles(await doctor(project({ 'cordis.yml': rows.replace('id: all', 'id: all\n  disabled: true') }))),
+    ).toEqual({ policy: 'error' })
   })
 
   test('a file under a name of its own is read where it is named', async () => {

@@ -5,7 +5,14 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { conversation, DshHome, pathOf } from './support/dsh-cli.ts'
 import { findCli } from './support/dsh-cli-hosts.ts'
 import { killGroup } from './support/dsh-cli-process.ts'
-import { bash, hasResult, startMockModel, type MockAnswer, type MockModel, type MockRequest } from './support/mock-model.ts'
+import {
+  bash,
+  hasResult,
+  startMockModel,
+  type MockAnswer,
+  type MockModel,
+  type MockRequest,
+} from './support/mock-model.ts'
 
 // Each process has a limit of its own, with a message that says more than the runner's.
 vi.setConfig({ testTimeout: 150_000, hookTimeout: 600_000 })
@@ -55,7 +62,10 @@ describe.skipIf(cli === undefined)('a real dsh in operation', () => {
         scraped = await (await fetch((await home.metricsUrl()) ?? '')).text()
         return 'understood'
       }
-      expect(await home.resume(session, 'Go on.', model.url, { insert: [PROMETHEUS] })).toMatchObject({ code: 0, stderr: '' })
+      expect(await home.resume(session, 'Go on.', model.url, { insert: [PROMETHEUS] })).toMatchObject({
+        code: 0,
+        stderr: '',
+      })
       const resumed = await home.records()
       expect(resumed.filter((record) => record.kind === 'recovered')).toEqual([
         { kind: 'recovered', recovery: 'unknown', sessionId: session, callId: 'call-1', turn: 1, step: 1 },
@@ -76,7 +86,8 @@ describe.skipIf(cli === undefined)('a real dsh in operation', () => {
   test('a subagent has barriers of its own, one level deeper, and adds none to its parent', async () => {
     answer = (request) => {
       const isChild =
-        JSON.stringify(request.messages).includes('CHILD TASK') && !JSON.stringify(request.messages).includes('PARENT TASK')
+        JSON.stringify(request.messages).includes('CHILD TASK') &&
+        !JSON.stringify(request.messages).includes('PARENT TASK')
       if (isChild) return hasResult(request, 'child-1') ? 'child done' : [bash('child-1', 'true')]
       const args = { description: 'Delegate it', prompt: 'CHILD TASK', run_in_background: false }
       return hasResult(request, 'call-1') ? 'all done' : [{ id: 'call-1', name: 'subagent', args }]
@@ -106,7 +117,10 @@ describe.skipIf(cli === undefined)('a real dsh in operation', () => {
     const code = `for (const n of [1, 2, 3]) await tools.bash({ command: 'echo ' + n + ' >> nested', description: 'Count' })`
     const args = { code, description: 'Count to three' }
     answer = (request) => (hasResult(request, 'call-1') ? 'all done' : [{ id: 'call-1', name: 'run_code', args }])
-    expect(await home.start('Count.', model.url, { DSH_TOOLS_MODE: 'code' }).finished).toMatchObject({ code: 0, stderr: '' })
+    expect(await home.start('Count.', model.url, { DSH_TOOLS_MODE: 'code' }).finished).toMatchObject({
+      code: 0,
+      stderr: '',
+    })
     expect(await readFile(join(home.workspace, 'nested'), 'utf8')).toBe('1\n2\n3\n')
     expect(conversation(await home.barriers()).map(pathOf)).toEqual([
       '1.1 step',

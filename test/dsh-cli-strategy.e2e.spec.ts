@@ -2,7 +2,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { conversation, DshHome, pathOf } from './support/dsh-cli.ts'
 import { findCli } from './support/dsh-cli-hosts.ts'
-import { bash, hasResult, startMockModel, type MockAnswer, type MockModel, type MockRequest } from './support/mock-model.ts'
+import {
+  bash,
+  hasResult,
+  startMockModel,
+  type MockAnswer,
+  type MockModel,
+  type MockRequest,
+} from './support/mock-model.ts'
 
 // Each process has a limit of its own, with a message that says more than the runner's.
 vi.setConfig({ testTimeout: 150_000, hookTimeout: 600_000 })
@@ -50,7 +57,9 @@ describe.skipIf(cli === undefined)('the strategy of a real dsh', () => {
     const { finished } = home.start('Run it.', model.url)
     await asked
     await home.patch({ insert: [COALESCED] })
-    await vi.waitFor(async () => expect(await home.lines()).toContainEqual({ strategy: 'coalesced' }), APPEARS).finally(release)
+    await vi
+      .waitFor(async () => expect(await home.lines()).toContainEqual({ strategy: 'coalesced' }), APPEARS)
+      .finally(release)
     expect(await finished).toMatchObject({ code: 0, stderr: '' })
     const barriers = conversation(await home.barriers())
     expect(barriers.map((barrier) => `${pathOf(barrier)}: ${barrier.strategy}`)).toEqual([

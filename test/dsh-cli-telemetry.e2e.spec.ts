@@ -50,11 +50,14 @@ describe.skipIf(cli === undefined)('telemetry of a real dsh', () => {
     const { code, stdout, stderr } = await home.start('Do nothing.', model.url).finished
     expect([code, stdout]).toEqual([0, 'all done\n'])
     // One sentence about the telemetry that was lost, and nothing else.
-    expect(stderr.split('\n').filter((line) => line !== '' && !/CheckpointWarning|trace-warnings/.test(line))).toEqual([])
+    expect(stderr.split('\n').filter((line) => line !== '' && !/CheckpointWarning|trace-warnings/.test(line))).toEqual(
+      [],
+    )
 
     // So far: step, request, title request, tool, step, request.
     const counts = [...scraped.matchAll(/^dsh_checkpoint_barrier_duration_seconds_count\{(.*)\} ([1-9]\d*)$/gm)].map(
-      ([, labels = '', count]) => `${/boundary="(\w+)"/.exec(labels)?.[1]} ${/outcome="(\w+)"/.exec(labels)?.[1]}: ${count}`,
+      ([, labels = '', count]) =>
+        `${/boundary="(\w+)"/.exec(labels)?.[1]} ${/outcome="(\w+)"/.exec(labels)?.[1]}: ${count}`,
     )
     expect(counts.toSorted()).toEqual(['request dispatched: 3', 'step dispatched: 2', 'tool dispatched: 1'])
 
@@ -94,7 +97,9 @@ describe.skipIf(cli === undefined)('telemetry of a real dsh', () => {
     const { code, stdout, stderr } = await home.start('Do nothing.', model.url).finished
     expect([code, stdout]).toEqual([0, 'all done\n'])
     // One sentence about the telemetry that was lost, and nothing else.
-    expect(stderr.split('\n').filter((line) => line !== '' && !/CheckpointWarning|trace-warnings/.test(line))).toEqual([])
+    expect(stderr.split('\n').filter((line) => line !== '' && !/CheckpointWarning|trace-warnings/.test(line))).toEqual(
+      [],
+    )
     expect(performance.now() - startedAt).toBeLessThan(15_000)
   })
 })

@@ -55,10 +55,17 @@ describe.skipIf(cli === undefined)('in the real dsh', () => {
       '1.2 turn',
     ])
     expect(
-      barriers.filter((barrier) => barrier.purpose !== undefined).map((barrier) => `${pathOf(barrier)} ${barrier.purpose}`),
+      barriers
+        .filter((barrier) => barrier.purpose !== undefined)
+        .map((barrier) => `${pathOf(barrier)} ${barrier.purpose}`),
     ).toEqual(['1.1 request session-title'])
     for (const barrier of barriers) {
-      expect(barrier).toMatchObject({ outcome: 'dispatched', flushOutcome: 'durable', strategy: 'default', unguarded: false })
+      expect(barrier).toMatchObject({
+        outcome: 'dispatched',
+        flushOutcome: 'durable',
+        strategy: 'default',
+        unguarded: false,
+      })
     }
     expect(await warnings(home)).toEqual([])
   })

@@ -25,7 +25,9 @@ const specs = new Map(
 
 /** Whether a test or group of the file has this title, with a number in front or without. */
 function hasTitle(text: string, title: string): boolean {
-  const literals = [title, title.replaceAll("'", "\\'")].flatMap((form) => ['', ...CASES.flatMap((id) => [`[${id}] `, `${id}: `])].map((number) => number + form))
+  const literals = [title, title.replaceAll("'", "\\'")].flatMap((form) =>
+    ['', ...CASES.flatMap((id) => [`[${id}] `, `${id}: `])].map((number) => number + form),
+  )
   return literals.some((literal) => ["'", '"', '`'].some((quote) => text.includes(`${quote}${literal}${quote}`)))
 }
 
@@ -42,9 +44,12 @@ test.each(CASES)('the tests that the table names for %s exist under these titles
 test('every test that carries a number is in the table, under that number', () => {
   const unlisted: string[] = []
   for (const [file, text] of specs) {
-    for (const [, , bracketed, colon, title = ''] of text.matchAll(/(['"`])(?:\[(D\d\d)\] |(D\d\d): )(.*?)(?<!\\)\1/g)) {
+    for (const [, , bracketed, colon, title = ''] of text.matchAll(
+      /(['"`])(?:\[(D\d\d)\] |(D\d\d): )(.*?)(?<!\\)\1/g,
+    )) {
       const rows = sections.get(bracketed ?? colon ?? '') ?? []
-      if (!rows.some((row) => row.file === file && row.title === title.replaceAll("\\'", "'"))) unlisted.push(`${file}: ${bracketed ?? colon} ${title}`)
+      if (!rows.some((row) => row.file === file && row.title === title.replaceAll("\\'", "'")))
+        unlisted.push(`${file}: ${bracketed ?? colon} ${title}`)
     }
   }
   expect(unlisted).toEqual([])

@@ -14,7 +14,10 @@ async function createOrdered(answers: ConstructorParameters<typeof ScriptedModel
     model,
     config,
     ...(policy ? {} : { plugins: [] }),
-    tools: [createTool('write', () => order.push('write')), createTool('read', () => order.push('read'), { parallel: true })],
+    tools: [
+      createTool('write', () => order.push('write')),
+      createTool('read', () => order.push('read'), { parallel: true }),
+    ],
   })
   app.flushes.on = async () => {
     order.push('flush:start')
@@ -84,8 +87,19 @@ test('a stream that is never pulled opens no barrier, and one that is closed bef
 test('a request without a live session and a call without an agent pass through', async () => {
   const { app, order } = await createOrdered(['hello'])
   for await (const chunk of app.ctx.llm.stream({ provider: 'scripted', model: 'm', messages: [] })) void chunk
-  for await (const chunk of app.ctx.llm.stream({ provider: 'scripted', model: 'm', messages: [], sessionId: 'gone' as never })) void chunk
-  await app.ctx.tools.execute({ callId: 'c' as never, name: 'write', arguments: {}, signal: new AbortController().signal })
+  for await (const chunk of app.ctx.llm.stream({
+    provider: 'scripted',
+    model: 'm',
+    messages: [],
+    sessionId: 'gone' as never,
+  }))
+    void chunk
+  await app.ctx.tools.execute({
+    callId: 'c' as never,
+    name: 'write',
+    arguments: {},
+    signal: new AbortController().signal,
+  })
   expect(order).toEqual(['adapter', 'adapter', 'write'])
   expect(app.barriers()).toEqual([])
 })
@@ -121,7 +135,9 @@ test('a rejected flush at step fails the turn before another request', async () 
   expect(order).toEqual([])
   expect(seen).toEqual([error])
   expect(seen[0]).toBe(error)
-  expect(app.barriers()).toMatchObject([{ boundary: 'step', outcome: 'rejected', flushOutcome: 'rejected', errorType: 'ENOSPC' }])
+  expect(app.barriers()).toMatchObject([
+    { boundary: 'step', outcome: 'rejected', flushOutcome: 'rejected', errorType: 'ENOSPC' },
+  ])
   expect(lastTurnEnd(agent)).toMatchObject({ kind: 'error' })
 })
 
@@ -162,7 +178,15 @@ test('a rejected flush at tool lets no body run; the model sees the message and 
 })
 
 test('[D02] parallel calls whose flush is rejected for the first only keep one result each, in model order', async () => {
-  const { app, order } = await createOrdered([[{ name: 'read', id: 'a' }, { name: 'read', id: 'b' }]], { turnBoundary: false })
+  const { app, order } = await createOrdered(
+    [
+      [
+        { name: 'read', id: 'a' },
+        { name: 'read', id: 'b' },
+      ],
+    ],
+    { turnBoundary: false },
+  )
   let calls = 0
   app.flushes.on = undefined
   app.ctx.on('session/flush', () => {
@@ -185,7 +209,9 @@ test('the store is asked once per barrier, and no seq is written twice or missed
   const app = await createApp({
     model,
     tools: [
-      createTool('read', (_args, exec) => void (isOnDisk(app.root, exec.callId) || missing.push(exec.callId)), { parallel: true }),
+      createTool('read', (_args, exec) => void (isOnDisk(app.root, exec.callId) || missing.push(exec.callId)), {
+        parallel: true,
+      }),
     ],
   })
   app.flushes.on = () => new Promise((resolve) => setTimeout(resolve, Math.random() * 20))
@@ -193,20 +219,34 @@ test('the store is asked once per barrier, and no seq is written twice or missed
   await app.say(agent, 'hi')
   await vi.waitFor(() => expect(readLog(app.root)).toHaveLength(agent.session.seq))
   expect(missing).toEqual([])
-  expect(readLog(app.root).map((event) => event.seq)).toEqual(Array.from({ length: agent.session.seq }, (_, seq) => seq))
+  expect(readLog(app.root).map((event) => event.seq)).toEqual(
+    Array.from({ length: agent.session.seq }, (_, seq) => seq),
+  )
   await vi.waitFor(() => expect(app.barriers()).toHaveLength(app.flushes.count))
 })
 
 test('the request reaches the adapter as the same object, with no event, message or tool of ours', async () => {
-  const plain = await createApp({ plugins: [], model: new ScriptedModel([[{ name: 'write', id: 'x' }]]), tools: [createTool('write', () => 'ok')] })
-  const guarded = await createApp({ model: new ScriptedModel([[{ name: 'write', id: 'x' }]]), tools: [createTool('write', () => 'ok')] })
+  const plain = await createApp({
+    plugins: [],
+    model: new ScriptedModel([[{ name: 'write', id: 'x' }]]),
+    tools: [createTool('write', () => 'ok')],
+  })
+  const guarded = await createApp({
+    model: new ScriptedModel([[{ name: 'write', id: 'x' }]]),
+    tools: [createTool('write', () => 'ok')],
+  })
   const [without, with_] = await Promise.all(
     [plain, guarded].map(async (app) => {
       const { agent } = await app.createAgent('same')
       await app.say(agent, 'hi')
       return {
         types: agent.session.events.map((event) => event.type),
-        requests: JSON.stringify(app.model.requests.map(({ messages, ...request }) => ({ ...request, messages: messages.map(({ id: _id, ...rest }) => rest) }))),
+        requests: JSON.stringify(
+          app.model.requests.map(({ messages, ...request }) => ({
+            ...request,
+            messages: messages.map(({ id: _id, ...rest }) => rest),
+          })),
+        ),
       }
     }),
   )
@@ -226,7 +266,9 @@ test('requireConfirmed rejects a flush in which no backend took part; by default
     const { app } = await createOrdered(['hello'], { requireConfirmed, turnBoundary: false })
     const { agent } = await app.createAgent()
     // The host answers false when no session/flush listener took part; the policy reads the method when it is mounted.
-    const store = (app.ctx.sessions as unknown as Record<symbol, { flush(): Promise<boolean> }>)[Symbol.for('cordis.original')]
+    const store = (app.ctx.sessions as unknown as Record<symbol, { flush(): Promise<boolean> }>)[
+      Symbol.for('cordis.original')
+    ]
     if (store === undefined) throw new Error('the host no longer wraps its services')
     vi.spyOn(store, 'flush').mockResolvedValue(false)
     await app.plugins.at(-1)?.restart()
@@ -237,7 +279,9 @@ test('requireConfirmed rejects a flush in which no backend took part; by default
       [Symbol.asyncIterator]()
     if (requireConfirmed) {
       await expect(iterator.next()).rejects.toThrow(CheckpointError)
-      expect(seen).toMatchObject([{ outcome: 'rejected', flushOutcome: 'unconfirmed', errorType: 'unconfirmed', unguarded: false }])
+      expect(seen).toMatchObject([
+        { outcome: 'rejected', flushOutcome: 'unconfirmed', errorType: 'unconfirmed', unguarded: false },
+      ])
     } else {
       await expect(iterator.next()).resolves.toMatchObject({ done: false })
       expect(seen).toMatchObject([{ outcome: 'dispatched', flushOutcome: 'unconfirmed', unguarded: true }])
@@ -275,7 +319,12 @@ test('[D13] consumers that leave early close the adapter stream, and the barrier
 function results(agent: Agent) {
   return agent.session.events.flatMap((event) =>
     event.type === 'tool/result'
-      ? [{ callId: event.data.message.source.callId as string, ...(event.data.message.content[0] as { isError?: boolean }) }]
+      ? [
+          {
+            callId: event.data.message.source.callId as string,
+            ...(event.data.message.content[0] as { isError?: boolean }),
+          },
+        ]
       : [],
   )
 }

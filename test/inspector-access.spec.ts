@@ -3,7 +3,16 @@ import { hasChromium } from './support/browser.ts'
 import { createFake } from './support/inspector.ts'
 import { openPage } from './support/pages.ts'
 
-const OPEN = { id: 7, boundary: 'tool', guarded: true, sessionId: 's', delegationDepth: 0, pendingEvents: 1, strategy: 'default', waiting: true } as const
+const OPEN = {
+  id: 7,
+  boundary: 'tool',
+  guarded: true,
+  sessionId: 's',
+  delegationDepth: 0,
+  pendingEvents: 1,
+  strategy: 'default',
+  waiting: true,
+} as const
 
 describe.skipIf(!hasChromium())('the page for everybody', () => {
   test('every control is reached with the Tab key, shows its focus and works from the keyboard', async () => {
@@ -14,14 +23,27 @@ describe.skipIf(!hasChromium())('the page for everybody', () => {
     const reached: string[] = []
     for (let index = 0; index < 40; index += 1) {
       await page.keyboard.press('Tab')
-      reached.push(await page.evaluate(`(() => {
+      reached.push(
+        await page.evaluate(`(() => {
         const { activeElement: active } = document
         const shown = active.matches('.choice input') ? active.nextElementSibling : active
         const seen = getComputedStyle(shown).outlineStyle !== 'none' || active === document.body
         return (active.id || active.value || active.textContent).trim().slice(0, 20) + (seen ? '' : ' UNSEEN')
-      })()`))
+      })()`),
+      )
     }
-    for (const wanted of ['pause', 'waits', 'last', 'filter-boundary', 'filter-outcome', 'filter-text', 'Opened', 'Waited', 'Decision', 'api/state']) {
+    for (const wanted of [
+      'pause',
+      'waits',
+      'last',
+      'filter-boundary',
+      'filter-outcome',
+      'filter-text',
+      'Opened',
+      'Waited',
+      'Decision',
+      'api/state',
+    ]) {
       expect(reached).toContain(wanted)
     }
     expect(reached.filter((name) => name.includes('UNSEEN'))).toEqual([])
@@ -54,7 +76,11 @@ describe.skipIf(!hasChromium())('the page for everybody', () => {
 
   test('light and dark follow the system, each with readable contrast, and a narrow window has no sideways scroll', async () => {
     const fake = await createFake()
-    fake.announce({ outcome: 'rejected', flushOutcome: 'rejected', errorType: 'EIO' }, { outcome: 'aborted', flushOutcome: 'pending' }, {})
+    fake.announce(
+      { outcome: 'rejected', flushOutcome: 'rejected', errorType: 'EIO' },
+      { outcome: 'aborted', flushOutcome: 'pending' },
+      {},
+    )
     fake.open = [{ ...OPEN, ageMs: 9_000 }]
     const grounds = []
     for (const colorScheme of ['light', 'dark'] as const) {

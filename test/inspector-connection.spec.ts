@@ -28,14 +28,18 @@ describe.skipIf(!hasChromium())('the connection of the page', () => {
     await page.locator('#verdict.watch', { hasText: 'Too many of these pages are open' }).waitFor()
     streams[0]?.close()
     await page.locator('#connection[data-status=live]').waitFor({ timeout: 15_000 })
-    await vi.waitFor(async () => expect(await page.locator('#verdict').innerText()).toContain('Nothing has happened yet'))
+    await vi.waitFor(async () =>
+      expect(await page.locator('#verdict').innerText()).toContain('Nothing has happened yet'),
+    )
   })
 
   test('a hidden page lets go of the agent process, and catches up when it is seen again', async () => {
     const fake = await createFake()
     const page = await openPage(fake.port)
     const hide = (hidden: boolean) =>
-      page.evaluate(`Object.defineProperty(document, 'hidden', { value: ${hidden}, configurable: true }); document.dispatchEvent(new Event('visibilitychange'))`)
+      page.evaluate(
+        `Object.defineProperty(document, 'hidden', { value: ${hidden}, configurable: true }); document.dispatchEvent(new Event('visibilitychange'))`,
+      )
     await hide(true)
     // As many places as there are: none is taken by the page.
     await vi.waitFor(async () => {

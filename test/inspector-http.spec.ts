@@ -13,7 +13,9 @@ test('the page, its files, the state and the stream are there, each with its typ
   for (const file of scripts) {
     const { status, headers, body } = await ask(port, { path: `/${file}` })
     expect([file, status]).toEqual([file, 200])
-    const type = { js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8', svg: 'image/svg+xml' }[file.split('.').at(-1) ?? '']
+    const type = { js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8', svg: 'image/svg+xml' }[
+      file.split('.').at(-1) ?? ''
+    ]
     expect(headers['content-type']).toBe(type)
     for (const [, imported = ''] of body.matchAll(/from '\.\/(\w+\.js)'/g)) scripts.add(`page/${imported}`)
   }
@@ -29,9 +31,19 @@ test('nothing on the page comes from elsewhere or stands inline, and the browser
   expect(body).not.toMatch(/\son\w+=|<style|\sstyle=|javascript:/)
   expect(body.match(/<script[^>]*>/g)).toEqual(['<script type="module" src="page/main.js">'])
   const policy = String(headers['content-security-policy'])
-  for (const rule of ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"]) expect(policy).toContain(rule)
+  for (const rule of [
+    "default-src 'none'",
+    "script-src 'self'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+  ])
+    expect(policy).toContain(rule)
   expect(policy).not.toContain('unsafe')
-  expect(headers).toMatchObject({ 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer', 'cache-control': 'no-store' })
+  expect(headers).toMatchObject({
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+    'cache-control': 'no-store',
+  })
 })
 
 test('HEAD says what GET would, another path is 404 and another method 405', async () => {
@@ -44,18 +56,46 @@ test('HEAD says what GET would, another path is 404 and another method 405', asy
       expect([answer.status, answer.headers['allow']]).toEqual([405, 'GET, HEAD'])
     }
   }
-  for (const path of ['/x', '//', '/page/', '/page/../config.ts', '/page/%2e%2e/config.ts', '/page/tsconfig.json', '/api', '/__proto__']) {
+  for (const path of [
+    '/x',
+    '//',
+    '/page/',
+    '/page/../config.ts',
+    '/page/%2e%2e/config.ts',
+    '/page/tsconfig.json',
+    '/api',
+    '/__proto__',
+  ]) {
     expect([path, (await ask(port, { path })).status]).toEqual([path, 404])
   }
 })
 
 test('a host name that somebody else may have pointed at this machine is refused, on every path', async () => {
   const { port } = await createFake({ hosts: ['box.example.org'] })
-  const ours = ['127.0.0.1', `127.0.0.1:${port}`, 'localhost:9465', 'LOCALHOST', '[::1]:80', '127.8.9.1', 'box.example.org', 'Box.Example.org:443']
-  const others = ['evil.example', '127.0.0.1.evil.example', 'localhost.evil.example', 'evil.example:127', '192.168.0.7', '[2001:db8::1]', 'localhost@evil.example', 'a b']
+  const ours = [
+    '127.0.0.1',
+    `127.0.0.1:${port}`,
+    'localhost:9465',
+    'LOCALHOST',
+    '[::1]:80',
+    '127.8.9.1',
+    'box.example.org',
+    'Box.Example.org:443',
+  ]
+  const others = [
+    'evil.example',
+    '127.0.0.1.evil.example',
+    'localhost.evil.example',
+    'evil.example:127',
+    '192.168.0.7',
+    '[2001:db8::1]',
+    'localhost@evil.example',
+    'a b',
+  ]
   for (const path of ['/', '/api/state', '/page/main.js']) {
     for (const host of ours) expect([host, (await ask(port, { path, headers: { host } })).status]).toEqual([host, 200])
-    for (const host of others) expect([host, (await ask(port, { path, headers: { host } })).status]).toEqual([host, 403])
+    for (const host of others)
+      expect([host, (await ask(port, { path, headers: { host } })).status]).toEqual([host, 403])
   }
   expect((await ask(port, { path: '/api/events', headers: { host: 'evil.example' } })).status).toBe(403)
   expect((await ask(port, { path: '/', headers: { host: 'evil.example' } })).body).toContain('config field hosts')
@@ -63,8 +103,10 @@ test('a host name that somebody else may have pointed at this machine is refused
 
 test('beyond loopback any address may be asked for, but no unknown name', () => {
   const isOurs = createHostCheck('0.0.0.0', ['box'])
-  for (const host of ['192.168.0.7:9465', '[2001:db8::1]', '127.0.0.1', 'box', 'localhost']) expect([host, isOurs(host)]).toEqual([host, true])
-  for (const host of ['evil.example', '192.168.0.7.evil.example', '', undefined]) expect([host, isOurs(host)]).toEqual([host, false])
+  for (const host of ['192.168.0.7:9465', '[2001:db8::1]', '127.0.0.1', 'box', 'localhost'])
+    expect([host, isOurs(host)]).toEqual([host, true])
+  for (const host of ['evil.example', '192.168.0.7.evil.example', '', undefined])
+    expect([host, isOurs(host)]).toEqual([host, false])
 })
 
 test('a page elsewhere can neither read the state nor take a place on the stream', async () => {
@@ -92,7 +134,14 @@ test('with a token, scripts send it as a bearer token and a browser as a passwor
     expect((await ask(fake.port, { path: '/api/state', headers: { authorization } })).status).toBe(200)
   }
   for (const path of ['/', '/api/state', '/api/events', '/page/main.js', '/x']) {
-    for (const authorization of [undefined, 'Bearer wrong', basic('anybody:wrong'), basic(`${token}:`), `Basic ${token}`, token]) {
+    for (const authorization of [
+      undefined,
+      'Bearer wrong',
+      basic('anybody:wrong'),
+      basic(`${token}:`),
+      `Basic ${token}`,
+      token,
+    ]) {
       const answer = await ask(fake.port, { path, headers: authorization === undefined ? {} : { authorization } })
       expect(answer).toMatchObject({ status: 401, body: 'Unauthorized\n' })
       expect(answer.headers['www-authenticate']).toMatch(/^Basic /)
@@ -129,13 +178,16 @@ test.each([
   expect(issues.map(({ message }) => message).join('\n')).toContain(`checkpoint-inspector: ${sentence}`)
 })
 
-test.each([{}, { host: '::1' }, { host: '0.0.0.0', token: 'x' }, { host: '0.0.0.0', allowRemote: true }, { hosts: ['box', 'a.b-c.de', '::1', 'fe80::1'] }])(
-  '%j is accepted',
-  (config) => {
-    const { issues } = inspector.Config['~standard'].validate(config) as { issues?: unknown }
-    expect(issues).toBeUndefined()
-  },
-)
+test.each([
+  {},
+  { host: '::1' },
+  { host: '0.0.0.0', token: 'x' },
+  { host: '0.0.0.0', allowRemote: true },
+  { hosts: ['box', 'a.b-c.de', '::1', 'fe80::1'] },
+])('%j is accepted', (config) => {
+  const { issues } = inspector.Config['~standard'].validate(config) as { issues?: unknown }
+  expect(issues).toBeUndefined()
+})
 
 test('zero config is 127.0.0.1:9465 without a token', () => {
   const result = inspector.Config['~standard'].validate(undefined)

@@ -17,7 +17,10 @@ describe.skipIf(!hasChromium())('the page in Chromium', () => {
     const app = await createApp({
       model: new ScriptedModel([[{ name: toolName, id: 'call-a' }]]),
       tools: [createTool(toolName, () => 'written')],
-      plugins: [[policy, { turnBoundary: false }], [inspector, { port }]],
+      plugins: [
+        [policy, { turnBoundary: false }],
+        [inspector, { port }],
+      ],
     })
     const isAtTool = () => app.ctx.checkpoints.open().some(({ boundary }) => boundary === 'tool')
     return { app, port, isAtTool }
@@ -72,7 +75,13 @@ describe.skipIf(!hasChromium())('the page in Chromium', () => {
     const page = await openPage(fake.port)
     for (let index = 0; index < 10_000; index += 1) {
       const outcome = index % 50 === 0 ? { outcome: 'rejected', flushOutcome: 'rejected', errorType: 'EIO' } : {}
-      fake.announce({ callId: `call-${index}`, sessionId: `session-${index % 9}`, durationMs: (index * 7) % 1_000, toolName: index % 2 === 0 ? 'bash' : 'read', ...outcome })
+      fake.announce({
+        callId: `call-${index}`,
+        sessionId: `session-${index % 9}`,
+        durationMs: (index * 7) % 1_000,
+        toolName: index % 2 === 0 ? 'bash' : 'read',
+        ...outcome,
+      })
     }
     await page.locator('#tiles', { hasText: '10,000' }).waitFor()
     const took = await page.evaluate(async () => {
@@ -106,7 +115,9 @@ describe.skipIf(!hasChromium())('the page in Chromium', () => {
       }
       return best
     })
-    console.log(`interactions after 10,000 barriers, ms to the second frame: ${took.map((ms) => ms.toFixed(0)).join(', ')}`)
+    console.log(
+      `interactions after 10,000 barriers, ms to the second frame: ${took.map((ms) => ms.toFixed(0)).join(', ')}`,
+    )
     expect(Math.max(...took)).toBeLessThan(100)
     expect(await page.locator('#settled-count').innerText()).toMatch(/showing \d+ of \d+ · 10,000 settled in all/)
   })
@@ -114,7 +125,11 @@ describe.skipIf(!hasChromium())('the page in Chromium', () => {
   test('filter, search and sort show what they say, and survive the next update', async () => {
     const fake = await createFake()
     const page = await openPage(fake.port)
-    fake.announce({ callId: 'a', durationMs: 2 }, { callId: 'b', durationMs: 9 }, { callId: 'c', boundary: 'request', model: 'm', toolName: undefined, durationMs: 1 })
+    fake.announce(
+      { callId: 'a', durationMs: 2 },
+      { callId: 'b', durationMs: 9 },
+      { callId: 'c', boundary: 'request', model: 'm', toolName: undefined, durationMs: 1 },
+    )
     fake.announce({ callId: 'd', outcome: 'aborted', flushOutcome: 'pending', durationMs: 5 })
     const calls = async () => (await page.locator('#settled-rows td:nth-child(3) small').allInnerTexts()).join('')
     await vi.waitFor(async () => expect(await calls()).toBe('dcba'))
@@ -148,7 +163,8 @@ describe.skipIf(!hasChromium())('the page in Chromium', () => {
     await page.locator('#open-rows', { hasText: HOSTILE }).waitFor()
     gate.reject(storageError('EIO'))
     await said
-    for (const place of ['#settled-rows', '#failures', '#verdict']) await page.locator(place, { hasText: HOSTILE }).waitFor()
+    for (const place of ['#settled-rows', '#failures', '#verdict'])
+      await page.locator(place, { hasText: HOSTILE }).waitFor()
     expect(await page.locator('img').count()).toBe(0)
     expect(await page.title()).not.toBe('1')
   })
@@ -174,6 +190,8 @@ describe.skipIf(!hasChromium())('the page in Chromium', () => {
 
 /** The part of the browser's globals that is used: the tests are compiled without its types. */
 interface Window {
-  readonly document: { querySelector(selector: string): { value: string; click(): void; dispatchEvent(event: Event): void } }
+  readonly document: {
+    querySelector(selector: string): { value: string; click(): void; dispatchEvent(event: Event): void }
+  }
   readonly requestAnimationFrame: (callback: () => void) => void
 }

@@ -12,7 +12,17 @@ afterEach(() => {
 
 /** Messages of more than 0.5 MB each; the buffers of both sockets take about a dozen. */
 const ROUNDS = 60
-const OPEN = { id: 7, boundary: 'tool', guarded: true, sessionId: 's', delegationDepth: 0, pendingEvents: 1, strategy: 'default', ageMs: 1, waiting: true } as const
+const OPEN = {
+  id: 7,
+  boundary: 'tool',
+  guarded: true,
+  sessionId: 's',
+  delegationDepth: 0,
+  pendingEvents: 1,
+  strategy: 'default',
+  ageMs: 1,
+  waiting: true,
+} as const
 
 test('a stream begins with everything and goes on with what is new, each barrier once', async () => {
   const fake = await createFake()
@@ -130,14 +140,24 @@ test('a page that does not read is cut off instead of being waited for; the othe
   lazy.write('GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n')
   await once(lazy, 'data')
   lazy.pause()
-  const closed = once(lazy.on('error', () => {}), 'close')
+  const closed = once(
+    lazy.on('error', () => {}),
+    'close',
+  )
   const stream = await openStream(fake.port)
   await stream.next()
   expect(await countOf(fake.port)).toBe(2)
   let round = 0
   // More than the sockets' own buffers take.
   for (; round < ROUNDS && (await countOf(fake.port)) === 2; round += 1) {
-    for (let index = 0; index < 500; index += 1) fake.announce({ durationMs: round, toolName: 't'.repeat(200), sessionId: 's'.repeat(200), callId: 'c'.repeat(200), model: 'm'.repeat(200) })
+    for (let index = 0; index < 500; index += 1)
+      fake.announce({
+        durationMs: round,
+        toolName: 't'.repeat(200),
+        sessionId: 's'.repeat(200),
+        callId: 'c'.repeat(200),
+        model: 'm'.repeat(200),
+      })
     expect((await stream.next()).data.last).toHaveLength(500)
   }
   expect(round).toBeLessThan(ROUNDS)

@@ -16,7 +16,10 @@ import { ask, freePort } from './support/scrape.ts'
 const CRASH_CHILD = fileURLToPath(new URL('./support/crash-child.ts', import.meta.url))
 
 /** A real app whose model makes one call of `write`. */
-async function createInspected(options: Parameters<typeof createApp>[0] = {}, extra: readonly (readonly [object, unknown?])[] = []) {
+async function createInspected(
+  options: Parameters<typeof createApp>[0] = {},
+  extra: readonly (readonly [object, unknown?])[] = [],
+) {
   const port = await freePort()
   const app = await createApp({
     model: new ScriptedModel([[{ name: 'write', id: 'call-a' }]]),
@@ -35,7 +38,14 @@ test('after a turn it shows the same barriers as the records, newest first, and 
   expect(last).toEqual(app.barriers().toReversed())
   expect(slowest).toEqual(app.barriers().toSorted((a, b) => b.durationMs - a.durationMs))
   expect(settled).toBe(5)
-  expect(Object.fromEntries(Object.entries(boundaries).map(([boundary, { outcomes, waits, flushes }]) => [boundary, [outcomes.dispatched, waits.count, flushes.count]]))).toEqual({
+  expect(
+    Object.fromEntries(
+      Object.entries(boundaries).map(([boundary, { outcomes, waits, flushes }]) => [
+        boundary,
+        [outcomes.dispatched, waits.count, flushes.count],
+      ]),
+    ),
+  ).toEqual({
     step: [2, 2, 2],
     request: [2, 2, 2],
     tool: [1, 1, 1],
@@ -48,12 +58,19 @@ test('after a turn it shows the same barriers as the records, newest first, and 
 test('a barrier whose flush hangs is listed with its session, call and an age that grows; released, it is settled', async () => {
   const { app, state } = await createInspected()
   const gate = Promise.withResolvers<void>()
-  app.flushes.on = () => (app.ctx.checkpoints.open().some(({ boundary }) => boundary === 'tool') ? gate.promise : undefined)
+  app.flushes.on = () =>
+    app.ctx.checkpoints.open().some(({ boundary }) => boundary === 'tool') ? gate.promise : undefined
   const { agent } = await app.createAgent('my-session')
   const said = app.say(agent, 'hi')
   await vi.waitFor(async () => expect((await state()).open).toMatchObject([{ boundary: 'tool' }]))
   const [first] = (await state()).open
-  expect(first).toMatchObject({ boundary: 'tool', sessionId: 'my-session', callId: 'call-a', toolName: 'write', waiting: true })
+  expect(first).toMatchObject({
+    boundary: 'tool',
+    sessionId: 'my-session',
+    callId: 'call-a',
+    toolName: 'write',
+    waiting: true,
+  })
   await vi.waitFor(async () => expect((await state()).open[0]?.ageMs).toBeGreaterThan((first?.ageMs ?? 0) + 20))
   expect((await state()).gauges).toMatchObject({ active: { tool: 1 } })
   gate.resolve()
@@ -71,7 +88,9 @@ test('a rejection is a failure of its class with the barrier it hit, and without
   const { agent } = await app.createAgent()
   await app.say(agent, 'hi')
   const { failures, boundaries } = await state()
-  expect(failures).toMatchObject([{ errorType: 'ENOSPC', count: 1, last: { boundary: 'tool', callId: 'call-a', outcome: 'rejected' } }])
+  expect(failures).toMatchObject([
+    { errorType: 'ENOSPC', count: 1, last: { boundary: 'tool', callId: 'call-a', outcome: 'rejected' } },
+  ])
   expect(boundaries.tool.outcomes).toEqual({ dispatched: 0, rejected: 1, aborted: 0, timeout: 0 })
   expect((await ask(port, { path: '/api/state' })).body).not.toMatch(/no space left|somewhere\/private/)
 })
@@ -79,13 +98,20 @@ test('a rejection is a failure of its class with the barrier it hit, and without
 test('of each class the last failure is kept, the newest class first', async () => {
   const fake = await createFake()
   vi.useFakeTimers({ toFake: ['Date'] })
-  for (const [at, errorType, callId] of [[1, 'EIO', 'a'], [2, 'ENOSPC', 'b'], [3, 'EIO', 'c']] as const) {
+  for (const [at, errorType, callId] of [
+    [1, 'EIO', 'a'],
+    [2, 'ENOSPC', 'b'],
+    [3, 'EIO', 'c'],
+  ] as const) {
     vi.setSystemTime(at)
     fake.announce({ errorType, callId, outcome: 'rejected', flushOutcome: 'rejected' })
   }
   vi.useRealTimers()
   const { failures } = await stateOf(fake.port)
-  expect(failures.map(({ errorType, count, lastAt, last }) => [errorType, count, lastAt, last.callId])).toEqual([['EIO', 2, 3, 'c'], ['ENOSPC', 1, 2, 'b']])
+  expect(failures.map(({ errorType, count, lastAt, last }) => [errorType, count, lastAt, last.callId])).toEqual([
+    ['EIO', 2, 3, 'c'],
+    ['ENOSPC', 1, 2, 'b'],
+  ])
 })
 
 test('the decisions of a mounted strategy are counted under its name, with the reasons of its skips', async () => {
@@ -110,14 +136,20 @@ test('calls that crash recovery answered are counted by verdict and listed', asy
   await app.resumeAgent('victim')
   const { recovered, recoveredCalls } = await state()
   expect(recovered).toEqual({ unknown: 1, not_started: 1 })
-  expect(new Set(recoveredCalls.map(({ recovery, callId, sessionId }) => `${recovery} ${callId} ${sessionId}`))).toEqual(
-    new Set(['not_started call-b victim', 'unknown call-a victim']),
-  )
+  expect(
+    new Set(recoveredCalls.map(({ recovery, callId, sessionId }) => `${recovery} ${callId} ${sessionId}`)),
+  ).toEqual(new Set(['not_started call-b victim', 'unknown call-a victim']))
 })
 
 test('a histogram has a value on a bound below it, and a value beyond the last bound in the last place', async () => {
   const fake = await createFake()
-  fake.announce({ durationMs: 1 }, { durationMs: 1.01 }, { durationMs: 0 }, { durationMs: 61_000 }, { durationMs: 2, flushMs: 2, sharedFlush: true })
+  fake.announce(
+    { durationMs: 1 },
+    { durationMs: 1.01 },
+    { durationMs: 0 },
+    { durationMs: 61_000 },
+    { durationMs: 2, flushMs: 2, sharedFlush: true },
+  )
   const { bucketsSeconds, boundaries } = await stateOf(fake.port)
   const { counts, count, maxMs } = boundaries.tool.waits
   const at = bucketsSeconds.indexOf(0.001)
@@ -131,14 +163,33 @@ test('whatever happens, no list grows beyond its bound, and a text of a megabyte
   const fake = await createFake()
   const long = 'x'.repeat(1_000_000)
   for (let index = 0; index < 10_000; index += 1) {
-    fake.announce({ durationMs: index % 777, toolName: `${index}${long.slice(0, index % 300)}`, strategy: `s${index}`, reason: `r${index}`, errorType: 'EIO' })
+    fake.announce({
+      durationMs: index % 777,
+      toolName: `${index}${long.slice(0, index % 300)}`,
+      strategy: `s${index}`,
+      reason: `r${index}`,
+      errorType: 'EIO',
+    })
   }
-  for (let index = 0; index < 1_000; index += 1) fake.announce({ kind: 'recovered', recovery: 'unknown', sessionId: `s${index}`, callId: long, turn: 1, step: 1 })
+  for (let index = 0; index < 1_000; index += 1)
+    fake.announce({ kind: 'recovered', recovery: 'unknown', sessionId: `s${index}`, callId: long, turn: 1, step: 1 })
   fake.announce({ durationMs: 900_000, toolName: long, sessionId: long, strategy: long, reason: '__proto__' })
-  fake.open = Array.from({ length: 1_000 }, (_, id) => ({ id, boundary: 'tool', guarded: true, sessionId: long, delegationDepth: 0, pendingEvents: 1, strategy: 's', ageMs: 1, waiting: true }))
+  fake.open = Array.from({ length: 1_000 }, (_, id) => ({
+    id,
+    boundary: 'tool',
+    guarded: true,
+    sessionId: long,
+    delegationDepth: 0,
+    pendingEvents: 1,
+    strategy: 's',
+    ageMs: 1,
+    waiting: true,
+  }))
   const { body } = await ask(fake.port, { path: '/api/state' })
   const state = JSON.parse(body) as inspector.InspectorState
-  expect([state.open.length, state.last.length, state.slowest.length, state.recoveredCalls.length]).toEqual([200, 500, 50, 50])
+  expect([state.open.length, state.last.length, state.slowest.length, state.recoveredCalls.length]).toEqual([
+    200, 500, 50, 50,
+  ])
   expect([state.settled, state.recovered.unknown, state.failures.length]).toEqual([10_001, 1_000, 1])
   expect(state.strategies.length).toBe(17)
   expect(Math.max(...state.strategies.map(({ reasons }) => Object.keys(reasons).length))).toBeLessThanOrEqual(9)
@@ -177,6 +228,10 @@ test('with its port taken the policy guards as ever, and one error names the por
   const { agent } = await app.createAgent()
   await app.say(agent, 'hi')
   expect(app.barriers().length).toBeGreaterThan(0)
-  await vi.waitFor(() => expect(app.logs.filter((line) => line.includes('checkpoint-inspector: cannot listen'))).toHaveLength(1))
-  expect(app.logs.find((line) => line.includes('cannot listen'))).toContain(`127.0.0.1:${first.port}: the port is taken`)
+  await vi.waitFor(() =>
+    expect(app.logs.filter((line) => line.includes('checkpoint-inspector: cannot listen'))).toHaveLength(1),
+  )
+  expect(app.logs.find((line) => line.includes('cannot listen'))).toContain(
+    `127.0.0.1:${first.port}: the port is taken`,
+  )
 })

@@ -22,8 +22,18 @@ interface Result {
 
 /** One process. Every second one has a tracer of the host, which counts spans that stay open. */
 async function runBatch(batch: number, rounds: number): Promise<Result> {
-  const args = ['--expose-gc', '--unhandled-rejections=strict', CHILD, String(SEED + batch), String(rounds), String(batch % 2)]
-  const { stdout, stderr } = await promisify(execFile)(process.execPath, args, { timeout: BATCH_LIMIT_MS, killSignal: 'SIGKILL' })
+  const args = [
+    '--expose-gc',
+    '--unhandled-rejections=strict',
+    CHILD,
+    String(SEED + batch),
+    String(rounds),
+    String(batch % 2),
+  ]
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, args, {
+    timeout: BATCH_LIMIT_MS,
+    killSignal: 'SIGKILL',
+  })
   expect(stderr).not.toMatch(/MaxListeners|UnhandledPromise/)
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '{}') as Result
 }

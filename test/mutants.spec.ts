@@ -29,6 +29,12 @@ test('every mutant has a name of its own', () => {
 
 test('a patch that no longer fits the sources is an error, not a mutant that is found', async () => {
   const [first] = MUTANTS
-  const stale = { ...first, name: 'stale', patches: [{ file: 'index.ts', from: 'no such text', to: '' }] } as (typeof MUTANTS)[number]
-  await expect(runMutants([stale], { named: true })).rejects.toThrow('mutant "stale": its patch matches 0 places of src/index.ts')
+  const stale = {
+    ...first,
+    name: 'stale',
+    patches: [{ file: 'index.ts', from: 'no such text', to: '' }],
+  } as (typeof MUTANTS)[number]
+  await expect(runMutants([stale], { named: true })).rejects.toThrow(
+    'mutant "stale": its patch matches 0 places of src/index.ts',
+  )
 })

@@ -30,7 +30,11 @@ async function barriers(sdkConfig?: object) {
   for (let turn = 0; turn < TURNS * 2 && app.barriers().length < 200; turn += 1) await app.say(agent, 'hi')
   const from = performance.now()
   await app.dispose()
-  return { lines: summary(app.barriers()), logs: app.logs.filter((line) => line.startsWith('OpenTelemetry')), unloadMs: performance.now() - from }
+  return {
+    lines: summary(app.barriers()),
+    logs: app.logs.filter((line) => line.startsWith('OpenTelemetry')),
+    unloadMs: performance.now() - from,
+  }
 }
 
 test.each<[string, Answer | 'refuse']>([
@@ -60,10 +64,22 @@ test.each<[string, Answer | 'refuse']>([
 })
 
 /** Run the child; `onLine` may send signals. */
-async function runChild(mode: string, config: object, onLine: (line: string, kill: () => void) => void = () => {}, preload?: string) {
+async function runChild(
+  mode: string,
+  config: object,
+  onLine: (line: string, kill: () => void) => void = () => {},
+  preload?: string,
+) {
   const root = tempFolder()
-  const args = [...(preload === undefined ? [] : ['--import', preload]), join(import.meta.dirname, 'support/telemetry-child.ts'), root, mode]
-  const child = spawn(NODE, ['--unhandled-rejections=strict', ...args, JSON.stringify(config)], { env: { ...process.env, OTEL_BSP_SCHEDULE_DELAY: '20' } })
+  const args = [
+    ...(preload === undefined ? [] : ['--import', preload]),
+    join(import.meta.dirname, 'support/telemetry-child.ts'),
+    root,
+    mode,
+  ]
+  const child = spawn(NODE, ['--unhandled-rejections=strict', ...args, JSON.stringify(config)], {
+    env: { ...process.env, OTEL_BSP_SCHEDULE_DELAY: '20' },
+  })
   onTestFinished(() => void child.kill('SIGKILL'))
   const lines: string[] = []
   let rest = ''
@@ -91,7 +107,11 @@ test.each<[string, string | undefined]>([
 ])('[D15] SIGTERM ends the process as its host wants while the endpoint %s', async (_what, endpoint) => {
   const receiver = await createOtlpReceiver('hang')
   const config = { endpoint: endpoint ?? receiver.endpoint, metricsIntervalMs: 50, shutdownTimeoutMs: SHUTDOWN_MS }
-  const { code, lines, errors, root, endedMs } = await runChild('signal', config, (line, kill) => line === 'ready' && kill())
+  const { code, lines, errors, root, endedMs } = await runChild(
+    'signal',
+    config,
+    (line, kill) => line === 'ready' && kill(),
+  )
   // What the plugin says itself is heard, for this host prints no log lines; nothing else may be there.
   expect(errors.split('\n').filter((line) => line !== '' && !/CheckpointWarning|trace-warnings/.test(line))).toEqual([])
   expect(code).toBe(7)
@@ -105,7 +125,11 @@ test.each<[string, string | undefined]>([
 test('[D15] a second SIGTERM still ends the process', async () => {
   const receiver = await createOtlpReceiver('hang')
   const config = { endpoint: receiver.endpoint, shutdownTimeoutMs: 60_000 }
-  const { code, lines } = await runChild('signal', config, (line, kill) => (line === 'ready' || line === 'flushed') && kill())
+  const { code, lines } = await runChild(
+    'signal',
+    config,
+    (line, kill) => (line === 'ready' || line === 'flushed') && kill(),
+  )
   expect(code).toBe(9)
   expect(lines.filter((line) => line.startsWith('unloaded'))).toEqual([])
 })

@@ -20,7 +20,14 @@ test('leaves traces to an SDK that has them, says so by name once, and does not 
   const receiver = await createOtlpReceiver()
   const ended: string[] = []
   const provider = new TracerProvider({
-    spanProcessors: [{ onStart: () => {}, onEnd: ({ name }) => void ended.push(name), forceFlush: async () => {}, shutdown: async () => void ended.push('shutdown') }],
+    spanProcessors: [
+      {
+        onStart: () => {},
+        onEnd: ({ name }) => void ended.push(name),
+        forceFlush: async () => {},
+        shutdown: async () => void ended.push('shutdown'),
+      },
+    ],
   })
   trace.setGlobalTracerProvider(provider)
   const manager = new AsyncLocalStorageContextManager().enable()
@@ -68,7 +75,13 @@ test('a second mount makes room for the first', async () => {
 test('keeps its hands off a diag logger and a propagator of the host', async () => {
   const receiver = await createOtlpReceiver()
   const lines: unknown[] = []
-  const logger = { error: (line: string) => lines.push(line), warn: () => {}, info: () => {}, debug: () => {}, verbose: () => {} }
+  const logger = {
+    error: (line: string) => lines.push(line),
+    warn: () => {},
+    info: () => {},
+    debug: () => {},
+    verbose: () => {},
+  }
   diag.setLogger(logger)
   const propagator = { inject() {}, extract: <T>(active: T) => active, fields: () => [] }
   propagation.setGlobalPropagator(propagator)

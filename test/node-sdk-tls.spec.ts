@@ -20,14 +20,32 @@ async function startTls() {
   const folder = tempFolder()
   const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
   const extensions = ['-addext', 'subjectAltName=IP:127.0.0.1', '-addext', 'basicConstraints=critical,CA:TRUE']
-  const made = spawnSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', cert, '-days', '2', '-subj', '/CN=test', ...extensions])
+  const made = spawnSync('openssl', [
+    'req',
+    '-x509',
+    '-newkey',
+    'rsa:2048',
+    '-nodes',
+    '-keyout',
+    key,
+    '-out',
+    cert,
+    '-days',
+    '2',
+    '-subj',
+    '/CN=test',
+    ...extensions,
+  ])
   expect(made.status).toBe(0)
   const urls: string[] = []
   const pem = readFileSync(cert)
-  const server = createServer({ key: readFileSync(key), cert: pem, ca: pem, requestCert: true, rejectUnauthorized: true }, (request, response) => {
-    urls.push(request.url ?? '')
-    request.resume().on('end', () => response.writeHead(200).end())
-  })
+  const server = createServer(
+    { key: readFileSync(key), cert: pem, ca: pem, requestCert: true, rejectUnauthorized: true },
+    (request, response) => {
+      urls.push(request.url ?? '')
+      request.resume().on('end', () => response.writeHead(200).end())
+    },
+  )
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => {
     server.close()

@@ -30,7 +30,12 @@ afterEach(() => {
 
 test('[D14] exports spans and metrics when it is mounted before the policy', async () => {
   const receiver = await createOtlpReceiver()
-  const app = await createApp({ plugins: [[nodeSdk, configOf(receiver)], [policy, { turnBoundary: true }]] })
+  const app = await createApp({
+    plugins: [
+      [nodeSdk, configOf(receiver)],
+      [policy, { turnBoundary: true }],
+    ],
+  })
   await turn(app)
   await app.plugins[1]?.dispose()
   expect(barriersIn(receiver)).toEqual(BARRIERS)
@@ -56,7 +61,7 @@ test('[D14] a reload under a running policy loses no barrier and counts none twi
   for (let round = 0; round < 5; round += 1) {
     const sdk = await app.mount(nodeSdk, configOf(receiver))
     await turn(app)
-      await sdk.dispose()
+    await sdk.dispose()
     spans.push(barriersIn(receiver).length)
     counts.push(receiver.total(sc.METRIC_BARRIER_DURATION))
   }
@@ -150,7 +155,10 @@ test('configuration overrides the OTEL variables', async () => {
   vi.stubEnv('OTEL_EXPORTER_OTLP_HEADERS', 'x-key=from-env')
   vi.stubEnv('OTEL_SERVICE_NAME', 'from-env')
   const app = await createApp()
-  const sdk = await app.mount(nodeSdk, configOf(receiver, { headers: { 'X-Key': 'from-config' }, serviceName: 'from-config' }))
+  const sdk = await app.mount(
+    nodeSdk,
+    configOf(receiver, { headers: { 'X-Key': 'from-config' }, serviceName: 'from-config' }),
+  )
   await turn(app)
   await sdk.dispose()
   expect(receiver.requests[0]?.headers['x-key']).toBe('from-config')
@@ -182,7 +190,9 @@ test('[D11] leaves nothing behind when it is unloaded while it starts, twenty ti
   for (let round = 0; round < 20; round += 1) {
     const held = Promise.withResolvers<void>()
     start.held = held.promise
-    const fiber = app.ctx.plugin({ ...nodeSdk } as never, configOf(receiver) as never) as unknown as { dispose(): Promise<void> }
+    const fiber = app.ctx.plugin({ ...nodeSdk } as never, configOf(receiver) as never) as unknown as {
+      dispose(): Promise<void>
+    }
     await vi.waitFor(() => expect(slots()).toEqual(['diag']))
     const unload = fiber.dispose()
     held.resolve()
@@ -200,7 +210,9 @@ test('[D11] leaves nothing behind when it is unloaded while it starts, twenty ti
 test('a failed start is a line in the log and not the end of the boot', async () => {
   const receiver = await createOtlpReceiver()
   start.held = Promise.reject(new Error('no module for hunter2hunter2'))
-  const app = await createApp({ plugins: [[policy], [nodeSdk, configOf(receiver, { headers: { authorization: 'Bearer hunter2hunter2' } })]] })
+  const app = await createApp({
+    plugins: [[policy], [nodeSdk, configOf(receiver, { headers: { authorization: 'Bearer hunter2hunter2' } })]],
+  })
   await turn(app)
   expect(app.barriers().map(({ outcome }) => outcome)).toContain('dispatched')
   expect(app.logs.filter((line) => line.includes('did not start'))).toEqual([

@@ -48,12 +48,20 @@ describe.skipIf(!requirement('the npm registry', online))('the tarball', () => {
   })
 
   test('[D10] loads without any host package, but for the conformance suite, which is an app of its own', async () => {
-    for (const subpath of subpaths.filter((each) => !each.endsWith('/testing'))) expect(await load(empty, subpath)).toBe('')
+    for (const subpath of subpaths.filter((each) => !each.endsWith('/testing')))
+      expect(await load(empty, subpath)).toBe('')
   })
 
   test.each([true, false])('type-checks a strict consumer, skipLibCheck %s', async (skipLibCheck) => {
     await cp(join(ROOT, 'test/support/compat-consumer.ts.txt'), join(harness, 'consumer.ts'))
-    const compilerOptions = { strict: true, module: 'nodenext', target: 'es2023', noEmit: true, types: [], skipLibCheck }
+    const compilerOptions = {
+      strict: true,
+      module: 'nodenext',
+      target: 'es2023',
+      noEmit: true,
+      types: [],
+      skipLibCheck,
+    }
     await writeFile(join(harness, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['consumer.ts'] }))
     const { code, stdout } = await tool('typescript/bin/tsc', ['-p', harness])
     expect(stdout).toBe('')
@@ -87,7 +95,13 @@ async function load(folder: string, subpath: string): Promise<string> {
   const attributes = subpath.endsWith('.json') ? `, { with: { type: 'json' } }` : ''
   const code = `await import('${subpath}'${attributes})`
   const args = ['--input-type=module', '--disable-warning=ExperimentalWarning', '--eval', code]
-  const result = await run({ what: `import of ${subpath}`, command: process.execPath, args, cwd: folder, limitMs: 30_000 })
+  const result = await run({
+    what: `import of ${subpath}`,
+    command: process.execPath,
+    args,
+    cwd: folder,
+    limitMs: 30_000,
+  })
   return result.code === 0 ? result.stderr : `${subpath}: ${result.stderr}`
 }
 

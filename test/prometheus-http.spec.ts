@@ -99,7 +99,18 @@ test('with a token, the endpoint answers those who have it and nobody else', asy
   const token = 'correct-horse-battery'
   const fake = await createFake({ token })
   const ok = ['Bearer correct-horse-battery', 'bearer correct-horse-battery']
-  const refused = [undefined, '', 'Bearer', 'Bearer ', 'Bearer wrong', `Bearer ${token}x`, `Bearer ${token.slice(0, -1)}`, `Basic ${token}`, `Basic ${Buffer.from(`user:${token}`).toString('base64')}`, token]
+  const refused = [
+    undefined,
+    '',
+    'Bearer',
+    'Bearer ',
+    'Bearer wrong',
+    `Bearer ${token}x`,
+    `Bearer ${token.slice(0, -1)}`,
+    `Basic ${token}`,
+    `Basic ${Buffer.from(`user:${token}`).toString('base64')}`,
+    token,
+  ]
   for (const authorization of ok) expect((await ask(fake.port, { headers: { authorization } })).status).toBe(200)
   for (const authorization of refused) {
     const answer = await ask(fake.port, { headers: authorization === undefined ? {} : { authorization } })
@@ -129,7 +140,10 @@ test('[D22] a collector that throws is a 500 without a word of it, said once in 
 
 test('garbage and oversized headers are refused, and the endpoint goes on', async () => {
   const { port } = await createFake()
-  for (const bytes of ['\x16\x03\x01 hello\r\n\r\n', `GET /metrics HTTP/1.1\r\nhost: x\r\naccept: ${'a'.repeat(10_000)}\r\n\r\n`]) {
+  for (const bytes of [
+    '\x16\x03\x01 hello\r\n\r\n',
+    `GET /metrics HTTP/1.1\r\nhost: x\r\naccept: ${'a'.repeat(10_000)}\r\n\r\n`,
+  ]) {
     const socket = connect(port, '127.0.0.1')
     socket.end(bytes)
     let answer = ''
@@ -194,7 +208,9 @@ test('no refusal shows the token', () => {
   const secrets = ['hush blank', 'hush\nnewline', 'schlüssel', 12345678, { deep: 'secret-thing' }, ['secret-thing']]
   for (const token of secrets) {
     for (const rest of [{}, { port: -1, host: '0.0.0.0' }, { unknown: 1 }]) {
-      const { issues = [] } = prometheus.Config['~standard'].validate({ token, ...rest }) as { issues?: { message: string }[] }
+      const { issues = [] } = prometheus.Config['~standard'].validate({ token, ...rest }) as {
+        issues?: { message: string }[]
+      }
       const text = issues.map(({ message }) => message).join('\n')
       expect(text).toContain('token must be')
       for (const secret of ['hush', 'schl', '12345678', 'secret-thing']) expect(text).not.toContain(secret)

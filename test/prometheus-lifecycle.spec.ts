@@ -45,7 +45,11 @@ function intercept(name: string, answer: (callback: LookedUp) => void) {
   })
 }
 
-const isRefused = (port: number) => ask(port).then(() => false, (error: NodeJS.ErrnoException) => error.code === 'ECONNREFUSED')
+const isRefused = (port: number) =>
+  ask(port).then(
+    () => false,
+    (error: NodeJS.ErrnoException) => error.code === 'ECONNREFUSED',
+  )
 
 test('[D18] five remounts of plugin and policy: no clash, one HELP and TYPE a family, counters from 0, other registries untouched', async () => {
   const host = new Counter({ name: 'host_things_total', help: 'Things of the host.' })
@@ -55,13 +59,21 @@ test('[D18] five remounts of plugin and policy: no clash, one HELP and TYPE a fa
   const other = await createApp({ plugins: [[policy], [prometheus, { port: otherPort }]] })
   const { agent: otherAgent } = await other.createAgent()
   await other.say(otherAgent, 'hi')
-  const app = await createApp({ plugins: [[policy, { turnBoundary: false }], [prometheus, { port }]] })
+  const app = await createApp({
+    plugins: [
+      [policy, { turnBoundary: false }],
+      [prometheus, { port }],
+    ],
+  })
   const { agent } = await app.createAgent()
   for (let round = 0; round < 5; round += 1) {
     await app.say(agent, 'hi')
     for (const accept of [undefined, OPENMETRICS]) {
       const samples = await scrape(port, accept)
-      expect(samples.nonZero(sc.METRIC_BARRIER_DURATION)).toEqual({ 'step,dispatched,default': 1, 'request,dispatched,default': 1 })
+      expect(samples.nonZero(sc.METRIC_BARRIER_DURATION)).toEqual({
+        'step,dispatched,default': 1,
+        'request,dispatched,default': 1,
+      })
       const comments = samples.body.split('\n').filter((line) => /^# (HELP|TYPE)/.test(line))
       const families = comments.map((line) => line.split(' ').slice(0, 3).join(' '))
       expect(new Set(families).size).toBe(families.length)
@@ -173,7 +185,9 @@ test('[D16] a taken port is one error that names it; the policy guards as ever, 
     tools: [createTool('write', () => ran.push('write'))],
     plugins: [[policy], [prometheus, { port }]],
   })
-  await vi.waitFor(() => expect(app.logs.filter((line) => line.includes(`cannot listen on 127.0.0.1:${port}`))).toHaveLength(1))
+  await vi.waitFor(() =>
+    expect(app.logs.filter((line) => line.includes(`cannot listen on 127.0.0.1:${port}`))).toHaveLength(1),
+  )
   const { agent } = await app.createAgent()
   let failed = false
   app.flushes.on = () => {
@@ -183,7 +197,12 @@ test('[D16] a taken port is one error that names it; the policy guards as ever, 
   }
   await app.say(agent, 'hi')
   expect(ran).toEqual(['write'])
-  expect(app.barriers().filter(({ boundary }) => boundary === 'tool').map(({ outcome }) => outcome)).toEqual(['rejected', 'dispatched'])
+  expect(
+    app
+      .barriers()
+      .filter(({ boundary }) => boundary === 'tool')
+      .map(({ outcome }) => outcome),
+  ).toEqual(['rejected', 'dispatched'])
   expect(app.logs.filter((line) => line.includes('cannot listen'))).toHaveLength(1)
 })
 
@@ -226,7 +245,11 @@ test('an attempt that fails in the tick in which the server is closed is the las
   let answer: LookedUp | undefined
   intercept('localhost', (callback) => void (answer = callback))
   const lines: string[] = []
-  const logger = { info: (line: string) => lines.push(line), warn: (line: string) => lines.push(line), error: (line: string) => lines.push(line) }
+  const logger = {
+    info: (line: string) => lines.push(line),
+    warn: (line: string) => lines.push(line),
+    error: (line: string) => lines.push(line),
+  }
   const config = { host: 'localhost', port }
   const texts = { plugin: 'test', path: '/', serves: 'nothing', unreachable: 'nobody minds' }
   const server = new LocalServer({ ...texts, config, answer: async () => {}, logger, log: new LimitedLog(logger) })
@@ -250,8 +273,12 @@ test('of two apps on one port the second waits, and takes over when the first is
 })
 
 test('an address that is not ours, or no address at all, is an error in the log and no more', async () => {
-  for (const [host, code] of [['192.0.2.1', 'EADDRNOTAVAIL'], ['nowhere.invalid', 'ENOTFOUND']] as const) {
-    if (code === 'ENOTFOUND') intercept(host, (callback) => process.nextTick(callback, Object.assign(new Error(code), { code })))
+  for (const [host, code] of [
+    ['192.0.2.1', 'EADDRNOTAVAIL'],
+    ['nowhere.invalid', 'ENOTFOUND'],
+  ] as const) {
+    if (code === 'ENOTFOUND')
+      intercept(host, (callback) => process.nextTick(callback, Object.assign(new Error(code), { code })))
     const fake = await createFake({ host, allowRemote: true })
     await vi.waitFor(() => expect(fake.logs.join()).toContain(`cannot listen on ${host}:${fake.port}: ${code}`))
     await fake.plugin.dispose()
@@ -269,7 +296,10 @@ test('neither the server nor a kept connection keeps a process alive that is oth
     for (const { args } of ctx.logger.buffer) console.log(String(args[0]))
     process.stdin.once('data', () => process.stdin.destroy())`
   const cwd = fileURLToPath(new URL('..', import.meta.url))
-  const child = spawn(process.execPath, ['--input-type=module', '-e', script], { cwd, stdio: ['pipe', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    cwd,
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
   onTestFinished(() => void child.kill())
   const exit = once(child, 'exit')
   let output = ''
@@ -310,7 +340,10 @@ test('garbage collection and the start of the process are there, and the watch e
   const startedAt = series.get(sc.FAMILY_PROCESS_START) ?? 0
   expect(Math.abs(startedAt - (Date.now() / 1_000 - process.uptime()))).toBeLessThan(2)
   const collections = (samples: Samples) =>
-    [...samples.series].reduce((sum, [key, value]) => sum + (key.startsWith(`${sc.FAMILY_GC_DURATION}_count`) ? value : 0), 0)
+    [...samples.series].reduce(
+      (sum, [key, value]) => sum + (key.startsWith(`${sc.FAMILY_GC_DURATION}_count`) ? value : 0),
+      0,
+    )
   await vi.waitFor(async () => {
     Array.from({ length: 200_000 }, (_, index) => ({ index }))
     expect(collections(await scrape(fake.port))).toBeGreaterThan(0)

@@ -26,7 +26,12 @@ const isAt = (app: App, boundary: string) => app.ctx.checkpoints.open().some((ba
 /** The write of the turn's end is over, too. */
 const turnIsOver = (app: App) => vi.waitFor(() => expect(app.barriers().at(-1)?.boundary).toBe('turn'))
 
-const AFTER_ONE_CALL = { 'step,dispatched,default': 2, 'request,dispatched,default': 2, 'tool,dispatched,default': 1, 'turn,dispatched,default': 1 }
+const AFTER_ONE_CALL = {
+  'step,dispatched,default': 2,
+  'request,dispatched,default': 2,
+  'tool,dispatched,default': 1,
+  'turn,dispatched,default': 1,
+}
 
 test('[D21] every series of the contract is there at 0 on the first scrape, and nothing else is', async () => {
   const { scrape: scrapeIt } = await createScraped()
@@ -34,7 +39,9 @@ test('[D21] every series of the contract is there at 0 on the first scrape, and 
   const expected = new Set(zeroSeries('default'))
   const found = [...samples.series.keys()].filter((key) => key.startsWith('dsh_checkpoint_'))
   expect(new Set(found)).toEqual(expected)
-  const zero = [...samples.series].filter(([key, value]) => key.startsWith('dsh_checkpoint_') && value !== 0).map(([key]) => key)
+  const zero = [...samples.series]
+    .filter(([key, value]) => key.startsWith('dsh_checkpoint_') && value !== 0)
+    .map(([key]) => key)
   expect(zero).toEqual([contractKey(sc.METRIC_POLICY_ACTIVE, {})])
 })
 
@@ -44,11 +51,18 @@ test('a turn whose writes are all durable is counted once at each boundary', asy
   await turnIsOver(app)
   const samples = await scrapeIt()
   expect(samples.nonZero(sc.METRIC_BARRIER_DURATION)).toEqual(AFTER_ONE_CALL)
-  expect(samples.nonZero(sc.METRIC_FLUSH_DURATION)).toEqual({ 'step,durable': 2, 'request,durable': 2, 'tool,durable': 1, 'turn,durable': 1 })
+  expect(samples.nonZero(sc.METRIC_FLUSH_DURATION)).toEqual({
+    'step,durable': 2,
+    'request,durable': 2,
+    'tool,durable': 1,
+    'turn,durable': 1,
+  })
   expect(samples.nonZero(sc.METRIC_FLUSH_EVENTS)).toEqual({ step: 2, request: 2, tool: 1, turn: 1 })
   expect(samples.nonZero(sc.METRIC_REJECTIONS)).toEqual({})
   expect(samples.nonZero(sc.METRIC_UNGUARDED)).toEqual({})
-  const waited = app.barriers().reduce((sum, { boundary, durationMs }) => sum + (boundary === 'step' ? durationMs : 0), 0)
+  const waited = app
+    .barriers()
+    .reduce((sum, { boundary, durationMs }) => sum + (boundary === 'step' ? durationMs : 0), 0)
   const attributes = { [sc.ATTR_BOUNDARY]: 'step', [sc.ATTR_OUTCOME]: 'dispatched', [sc.ATTR_STRATEGY]: 'default' }
   expect(samples.value(sc.METRIC_BARRIER_DURATION, attributes, '_sum')).toBeCloseTo(waited / 1_000, 9)
 })
@@ -109,7 +123,12 @@ test('a hung flush shows as an open barrier that ages; aborted, it is counted on
   gate.resolve()
   await gate.promise
   const later = await scrapeIt()
-  for (const metric of [sc.METRIC_BARRIER_DURATION, sc.METRIC_FLUSH_DURATION, sc.METRIC_FLUSH_EVENTS, sc.METRIC_ABORTED] as const) {
+  for (const metric of [
+    sc.METRIC_BARRIER_DURATION,
+    sc.METRIC_FLUSH_DURATION,
+    sc.METRIC_FLUSH_EVENTS,
+    sc.METRIC_ABORTED,
+  ] as const) {
     expect(later.nonZero(metric)).toEqual(aborted.nonZero(metric))
   }
 })
@@ -134,20 +153,25 @@ test.each([
     unguarded: { 'request,default': 2, 'tool,default': 1 },
   },
   { requireConfirmed: true, flushes: { 'step,unconfirmed': 1 }, rejections: { 'step,unconfirmed': 1 }, unguarded: {} },
-])('a flush that no backend took part in, with requireConfirmed $requireConfirmed', async ({ requireConfirmed, ...expected }) => {
-  const { app, agent, scrape: scrapeIt } = await createScraped({ requireConfirmed, turnBoundary: false })
-  // The host answers false when no session/flush listener took part; the policy reads the method when it is mounted.
-  const store = (app.ctx.sessions as unknown as Record<symbol, { flush(): Promise<boolean> }>)[Symbol.for('cordis.original')]
-  if (store === undefined) throw new Error('the host no longer wraps its services')
-  vi.spyOn(store, 'flush').mockResolvedValue(false)
-  await app.plugins[1]?.restart()
-  await app.plugins[2]?.await()
-  await app.say(agent, 'hi')
-  const samples = await scrapeIt()
-  expect(samples.nonZero(sc.METRIC_FLUSH_DURATION)).toEqual(expected.flushes)
-  expect(samples.nonZero(sc.METRIC_REJECTIONS)).toEqual(expected.rejections)
-  expect(samples.nonZero(sc.METRIC_UNGUARDED)).toEqual(expected.unguarded)
-})
+])(
+  'a flush that no backend took part in, with requireConfirmed $requireConfirmed',
+  async ({ requireConfirmed, ...expected }) => {
+    const { app, agent, scrape: scrapeIt } = await createScraped({ requireConfirmed, turnBoundary: false })
+    // The host answers false when no session/flush listener took part; the policy reads the method when it is mounted.
+    const store = (app.ctx.sessions as unknown as Record<symbol, { flush(): Promise<boolean> }>)[
+      Symbol.for('cordis.original')
+    ]
+    if (store === undefined) throw new Error('the host no longer wraps its services')
+    vi.spyOn(store, 'flush').mockResolvedValue(false)
+    await app.plugins[1]?.restart()
+    await app.plugins[2]?.await()
+    await app.say(agent, 'hi')
+    const samples = await scrapeIt()
+    expect(samples.nonZero(sc.METRIC_FLUSH_DURATION)).toEqual(expected.flushes)
+    expect(samples.nonZero(sc.METRIC_REJECTIONS)).toEqual(expected.rejections)
+    expect(samples.nonZero(sc.METRIC_UNGUARDED)).toEqual(expected.unguarded)
+  },
+)
 
 test('a strategy that mounts has its zeros on the next scrape; its faults are counted under its name', async () => {
   const { app, agent, scrape: scrapeIt } = await createScraped()
@@ -156,7 +180,10 @@ test('a strategy that mounts has its zeros on the next scrape; its faults are co
   const decide = () => {
     throw new Error('no idea')
   }
-  await app.mount({ name: 'broken', apply: (ctx: Context) => void ctx.provide('checkpointStrategy', { name: 'broken', decide }) })
+  await app.mount({
+    name: 'broken',
+    apply: (ctx: Context) => void ctx.provide('checkpointStrategy', { name: 'broken', decide }),
+  })
   const mounted = await scrapeIt()
   const missing = zeroSeries('broken').filter((key) => !mounted.series.has(key))
   expect(missing).toEqual([])
@@ -164,7 +191,12 @@ test('a strategy that mounts has its zeros on the next scrape; its faults are co
   await app.say(agent, 'hi')
   await turnIsOver(app)
   const samples = await scrapeIt()
-  expect(samples.nonZero(sc.METRIC_STRATEGY_FAULTS)).toEqual({ 'step,broken': 2, 'request,broken': 2, 'tool,broken': 1, 'turn,broken': 1 })
+  expect(samples.nonZero(sc.METRIC_STRATEGY_FAULTS)).toEqual({
+    'step,broken': 2,
+    'request,broken': 2,
+    'tool,broken': 1,
+    'turn,broken': 1,
+  })
 })
 
 test('calls that recovery answered are counted by its verdict', async () => {
@@ -213,7 +245,9 @@ test('bounds from the config of the policy are the bounds of the endpoint', asyn
   const { scrape: scrapeIt } = await createScraped({ durationBucketsSeconds: [0.002, 0.2] })
   const { body } = await scrapeIt()
   for (const metric of [sc.METRIC_BARRIER_DURATION, sc.METRIC_FLUSH_DURATION] as const) {
-    const bounds = [...body.matchAll(new RegExp(`^${sc.INSTRUMENTS[metric].prometheus}_bucket.*le="([^"]+)"`, 'gm'))].map(([, le]) => le)
+    const bounds = [
+      ...body.matchAll(new RegExp(`^${sc.INSTRUMENTS[metric].prometheus}_bucket.*le="([^"]+)"`, 'gm')),
+    ].map(([, le]) => le)
     expect([...new Set(bounds)]).toEqual(['0.002', '0.2', '+Inf'])
   }
 })
@@ -284,7 +318,10 @@ test('[D19] 100 real sessions with random tools leave as many series as one', as
   const after = await scrape(port)
   expect([...after.series.keys()]).toEqual([...(before?.series.keys() ?? [])])
   expect(after.body).not.toMatch(/tool_\d|session-|somebody/)
-  expect(after.nonZero(sc.METRIC_BARRIER_DURATION)).toMatchObject({ 'tool,dispatched,default': 100, 'request,dispatched,default': 200 })
+  expect(after.nonZero(sc.METRIC_BARRIER_DURATION)).toMatchObject({
+    'tool,dispatched,default': 100,
+    'request,dispatched,default': 200,
+  })
 })
 
 test("the host's default registry stays empty", async () => {
@@ -304,7 +341,8 @@ function zeroSeries(strategy: string): string[] {
       else {
         const bounds = instrument === sc.METRIC_FLUSH_EVENTS ? sc.EVENT_BUCKETS : sc.DURATION_BUCKETS_SECONDS
         keys.push(contractKey(instrument, labels, '_sum'), contractKey(instrument, labels, '_count'))
-        for (const le of [...bounds, '+Inf']) keys.push(contractKey(instrument, { ...labels, le: String(le) }, '_bucket'))
+        for (const le of [...bounds, '+Inf'])
+          keys.push(contractKey(instrument, { ...labels, le: String(le) }, '_bucket'))
       }
     }
   }
@@ -321,7 +359,8 @@ function combinations(instrument: string, attributes: readonly string[], strateg
     [sc.ATTR_ERROR_TYPE]: sc.ERROR_TYPES,
   }
   return attributes.reduce<Record<string, string>[]>(
-    (all, attribute) => all.flatMap((labels) => (values[attribute] ?? []).map((value) => ({ ...labels, [attribute]: value }))),
+    (all, attribute) =>
+      all.flatMap((labels) => (values[attribute] ?? []).map((value) => ({ ...labels, [attribute]: value }))),
     [{}],
   )
 }

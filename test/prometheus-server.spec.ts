@@ -56,42 +56,56 @@ describe.skipIf(!requirement('promtool (apt-get install prometheus)', exists('pr
   })
 })
 
-describe.skipIf(!requirement('prometheus (apt-get install prometheus)', exists('prometheus')))('a Prometheus server', () => {
-  test('[D21] scrapes it, counts what happened from zero on, and finds the traces by their exemplars', { timeout: 60_000 }, async () => {
-    const { app, port, turn, exporter } = await createTraced()
-    const query = await startPrometheus(port)
-    await vi.waitFor(async () => expect(await query('up')).toMatchObject([{ value: [expect.anything(), '1'] }]), WAIT)
+describe.skipIf(!requirement('prometheus (apt-get install prometheus)', exists('prometheus')))(
+  'a Prometheus server',
+  () => {
+    test(
+      '[D21] scrapes it, counts what happened from zero on, and finds the traces by their exemplars',
+      { timeout: 60_000 },
+      async () => {
+        const { app, port, turn, exporter } = await createTraced()
+        const query = await startPrometheus(port)
+        await vi.waitFor(
+          async () => expect(await query('up')).toMatchObject([{ value: [expect.anything(), '1'] }]),
+          WAIT,
+        )
 
-    app.flushes.on = () => {
-      if (app.ctx.checkpoints.open().some(({ boundary }) => boundary === 'tool')) throw storageError('ENOSPC')
-    }
-    await turn()
-    app.flushes.on = undefined
-    await turn()
+        app.flushes.on = () => {
+          if (app.ctx.checkpoints.open().some(({ boundary }) => boundary === 'tool')) throw storageError('ENOSPC')
+        }
+        await turn()
+        app.flushes.on = undefined
+        await turn()
 
-    const { prometheus: duration } = sc.INSTRUMENTS[sc.METRIC_BARRIER_DURATION]
-    const { prometheus: rejections } = sc.INSTRUMENTS[sc.METRIC_REJECTIONS]
-    const label = (attribute: string) => attribute.replaceAll('.', '_')
-    const counted: Record<string, number> = {}
-    for (const { boundary, outcome } of app.barriers()) counted[`${boundary} ${outcome}`] = (counted[`${boundary} ${outcome}`] ?? 0) + 1
-    await vi.waitFor(async () => {
-      const rows = await query(`${duration}_count > 0`)
-      const seen = rows.map(({ metric, value }) => [`${metric[label(sc.ATTR_BOUNDARY)]} ${metric[label(sc.ATTR_OUTCOME)]}`, Number(value[1])])
-      expect(Object.fromEntries(seen)).toEqual(counted)
-    }, WAIT)
-    // The series was there at 0 before its first rejection: increase() sees the first one.
-    await vi.waitFor(async () => {
-      const [row] = await query(`sum(increase(${rejections}[1m]))`)
-      expect(Number(row?.value[1])).toBeCloseTo(1, 0)
-    }, WAIT)
-    expect(await query('scrape_samples_scraped > 0')).toHaveLength(1)
+        const { prometheus: duration } = sc.INSTRUMENTS[sc.METRIC_BARRIER_DURATION]
+        const { prometheus: rejections } = sc.INSTRUMENTS[sc.METRIC_REJECTIONS]
+        const label = (attribute: string) => attribute.replaceAll('.', '_')
+        const counted: Record<string, number> = {}
+        for (const { boundary, outcome } of app.barriers())
+          counted[`${boundary} ${outcome}`] = (counted[`${boundary} ${outcome}`] ?? 0) + 1
+        await vi.waitFor(async () => {
+          const rows = await query(`${duration}_count > 0`)
+          const seen = rows.map(({ metric, value }) => [
+            `${metric[label(sc.ATTR_BOUNDARY)]} ${metric[label(sc.ATTR_OUTCOME)]}`,
+            Number(value[1]),
+          ])
+          expect(Object.fromEntries(seen)).toEqual(counted)
+        }, WAIT)
+        // The series was there at 0 before its first rejection: increase() sees the first one.
+        await vi.waitFor(async () => {
+          const [row] = await query(`sum(increase(${rejections}[1m]))`)
+          expect(Number(row?.value[1])).toBeCloseTo(1, 0)
+        }, WAIT)
+        expect(await query('scrape_samples_scraped > 0')).toHaveLength(1)
 
-    const traces = new Set(exporter.getFinishedSpans().map((span) => span.spanContext().traceId))
-    const exemplars = await query.exemplars(`${duration}_bucket`)
-    expect(exemplars.length).toBeGreaterThan(0)
-    for (const { labels } of exemplars) expect(traces).toContain(labels[sc.EXEMPLAR_TRACE_ID])
-  })
-})
+        const traces = new Set(exporter.getFinishedSpans().map((span) => span.spanContext().traceId))
+        const exemplars = await query.exemplars(`${duration}_bucket`)
+        expect(exemplars.length).toBeGreaterThan(0)
+        for (const { labels } of exemplars) expect(traces).toContain(labels[sc.EXEMPLAR_TRACE_ID])
+      },
+    )
+  },
+)
 
 const WAIT = { timeout: 20_000, interval: 100 }
 
@@ -130,7 +144,9 @@ async function startPrometheus(target: number) {
     await gone
   })
   const get = async (path: string, parameters: Record<string, string>): Promise<unknown> => {
-    const response = await fetch(`http://127.0.0.1:${port}/api/v1/${path}?${new URLSearchParams(parameters).toString()}`)
+    const response = await fetch(
+      `http://127.0.0.1:${port}/api/v1/${path}?${new URLSearchParams(parameters).toString()}`,
+    )
     const { status, data } = (await response.json()) as { status: string; data: unknown }
     if (status !== 'success') throw new Error(`${path}: ${response.status}`)
     return data
@@ -138,7 +154,9 @@ async function startPrometheus(target: number) {
   const query = async (text: string) => ((await get('query', { query: text })) as { result: Row[] }).result
   const exemplars = async (text: string) => {
     const now = Date.now() / 1_000
-    const found = (await get('query_exemplars', { query: text, start: String(now - 600), end: String(now + 60) })) as { exemplars: Exemplar[] }[]
+    const found = (await get('query_exemplars', { query: text, start: String(now - 600), end: String(now + 60) })) as {
+      exemplars: Exemplar[]
+    }[]
     return found.flatMap((series) => series.exemplars)
   }
   return Object.assign(query, { exemplars })

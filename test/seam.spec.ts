@@ -12,7 +12,10 @@ function strategy(name: string, decide: (barrier: Barrier) => unknown) {
 
 async function createCalls(config: object = {}) {
   const ran: string[] = []
-  const app = await createApp({ config: { turnBoundary: false, ...config }, tools: [createTool('write', (_args, exec) => ran.push(exec.callId))] })
+  const app = await createApp({
+    config: { turnBoundary: false, ...config },
+    tools: [createTool('write', (_args, exec) => ran.push(exec.callId))],
+  })
   const { agent } = await app.createAgent()
   let calls = 0
   // Something to make durable before each call, as the loop's own tool/call event.
@@ -31,7 +34,18 @@ test('a strategy is asked with a frozen barrier and shown on the record', async 
   const asked: Barrier[] = []
   await app.mount(strategy('mine', (barrier) => (asked.push(barrier), { kind: 'flush' })))
   await call()
-  expect(asked).toMatchObject([{ boundary: 'tool', guarded: true, sessionId: 'agent-1', agentId: 'agent-1', callId: 'call-1', toolName: 'write', pendingEvents: 1, delegationDepth: 0 }])
+  expect(asked).toMatchObject([
+    {
+      boundary: 'tool',
+      guarded: true,
+      sessionId: 'agent-1',
+      agentId: 'agent-1',
+      callId: 'call-1',
+      toolName: 'write',
+      pendingEvents: 1,
+      delegationDepth: 0,
+    },
+  ])
   expect(Object.isFrozen(asked[0])).toBe(true)
   expect(last(app)).toMatchObject({ strategy: 'mine', decision: 'flush', overruled: undefined })
 })
@@ -44,7 +58,9 @@ for (const decision of UNGUARDED) {
     app.flushes.on = () => expect(ran).toHaveLength(app.flushes.count - 1)
     await call()
     await call()
-    expect(app.barriers()).toMatchObject(Array(2).fill({ decision: 'flush', overruled: 'guarded', flushOutcome: 'durable', unguarded: false }))
+    expect(app.barriers()).toMatchObject(
+      Array(2).fill({ decision: 'flush', overruled: 'guarded', flushOutcome: 'durable', unguarded: false }),
+    )
     expect(app.logs.filter((line) => line.includes('allowUnguarded is not set'))).toHaveLength(1)
   })
 
@@ -57,15 +73,30 @@ for (const decision of UNGUARDED) {
     expect(ran).toEqual(['call-1'])
     gate.resolve()
     await vi.waitFor(() => expect(app.barriers()).toHaveLength(1))
-    expect(last(app)).toMatchObject({ decision: decision.kind, unguarded: true, flushOutcome: decision.kind === 'skip' ? 'none' : 'durable' })
+    expect(last(app)).toMatchObject({
+      decision: decision.kind,
+      unguarded: true,
+      flushOutcome: decision.kind === 'skip' ? 'none' : 'durable',
+    })
     expect(agent.status).toBe('idle')
   })
 }
 
 test('skip at a guarded boundary with nothing pending needs no permission', async () => {
   const { app, agent } = await createCalls()
-  await app.mount(strategy('clean', (barrier) => (barrier.pendingEvents === 0 ? { kind: 'skip', reason: 'clean' } : { kind: 'flush' })))
-  const call = (callId: string) => app.ctx.tools.execute({ callId: callId as never, name: 'write', arguments: {}, agent, signal: new AbortController().signal })
+  await app.mount(
+    strategy('clean', (barrier) =>
+      barrier.pendingEvents === 0 ? { kind: 'skip', reason: 'clean' } : { kind: 'flush' },
+    ),
+  )
+  const call = (callId: string) =>
+    app.ctx.tools.execute({
+      callId: callId as never,
+      name: 'write',
+      arguments: {},
+      agent,
+      signal: new AbortController().signal,
+    })
   agent.session.append('turn/start', { turn: 1 })
   await call('a')
   await call('b')
@@ -91,7 +122,9 @@ for (const [what, decide] of NONSENSE) {
     await app.mount(strategy('odd', decide))
     await call()
     await call()
-    expect(app.barriers()).toMatchObject(Array(2).fill({ decision: 'flush', overruled: 'invalid', flushOutcome: 'durable' }))
+    expect(app.barriers()).toMatchObject(
+      Array(2).fill({ decision: 'flush', overruled: 'invalid', flushOutcome: 'durable' }),
+    )
     expect(app.logs.filter((line) => line.includes('answered no decision'))).toHaveLength(1)
   })
 }
@@ -105,13 +138,18 @@ test('a strategy that throws means flush, said once and marked', async () => {
   )
   await call()
   await call()
-  expect(app.barriers()).toMatchObject(Array(2).fill({ decision: 'flush', overruled: 'threw', flushOutcome: 'durable' }))
+  expect(app.barriers()).toMatchObject(
+    Array(2).fill({ decision: 'flush', overruled: 'threw', flushOutcome: 'durable' }),
+  )
   expect(app.logs.filter((line) => line.includes('strategy "broken" threw'))).toHaveLength(1)
 })
 
 test('a provider that is no strategy is refused in words, and the default stays', async () => {
   const { app, call } = await createCalls()
-  await app.mount({ name: 'wrong', apply: (ctx: Context) => void ctx.provide('checkpointStrategy', { decide: 1 } as never) })
+  await app.mount({
+    name: 'wrong',
+    apply: (ctx: Context) => void ctx.provide('checkpointStrategy', { decide: 1 } as never),
+  })
   await call()
   expect(last(app)).toMatchObject({ strategy: 'default' })
   expect(app.logs.join('\n')).toContain('checkpointStrategy must be an object with a name and a decide function')
@@ -144,7 +182,8 @@ test('an open barrier finishes under the strategy that decided it; the next one 
 test('a thousand barriers while the provider is replaced at random: none lost, none unguarded, each names who decided', async () => {
   const { app, call } = await createCalls()
   const decided: string[] = []
-  const provider = (name: string) => strategy(name, (barrier) => (decided.push(`${barrier.callId}:${name}`), { kind: 'flush' }))
+  const provider = (name: string) =>
+    strategy(name, (barrier) => (decided.push(`${barrier.callId}:${name}`), { kind: 'flush' }))
   const traffic = { done: false }
   const swapping = (async () => {
     for (let round = 0; !traffic.done; round += 1) {
@@ -160,8 +199,14 @@ test('a thousand barriers while the provider is replaced at random: none lost, n
   await swapping
   const barriers = app.barriers()
   expect(barriers).toHaveLength(1_000)
-  expect(barriers.filter((barrier) => barrier.unguarded || barrier.flushOutcome !== 'durable' || barrier.outcome !== 'dispatched')).toEqual([])
-  const named = barriers.filter((barrier) => barrier.strategy !== 'default').map((barrier) => `${barrier.callId}:${barrier.strategy}`)
+  expect(
+    barriers.filter(
+      (barrier) => barrier.unguarded || barrier.flushOutcome !== 'durable' || barrier.outcome !== 'dispatched',
+    ),
+  ).toEqual([])
+  const named = barriers
+    .filter((barrier) => barrier.strategy !== 'default')
+    .map((barrier) => `${barrier.callId}:${barrier.strategy}`)
   expect(named.toSorted()).toEqual(decided.toSorted())
   expect(new Set(barriers.map((barrier) => barrier.strategy)).size).toBeGreaterThan(3)
 }, 60_000)
@@ -263,7 +308,7 @@ test('an abort inside decide is seen although its event has passed', async () =>
   expect(app.flushes.count).toBe(0)
 })
 
-test('a call that is nobody\'s sibling does not wait, and does not disturb calls that gather', async () => {
+test("a call that is nobody's sibling does not wait, and does not disturb calls that gather", async () => {
   const { app, agent, call } = await createCalls()
   await app.mount(strategy('grouping', () => ({ kind: 'flush', group: true, delayMs: 1_000 })))
   const startedAt = performance.now()
@@ -276,7 +321,13 @@ test('a call of a session that has left the store keeps no books', async () => {
   const app = await createApp({ config: { turnBoundary: false }, tools: [createTool('write', () => 'ok')] })
   const handle = await app.createAgent()
   await handle.dispose()
-  const call = { callId: 'late' as never, name: 'write', arguments: {}, agent: handle.agent, signal: new AbortController().signal }
+  const call = {
+    callId: 'late' as never,
+    name: 'write',
+    arguments: {},
+    agent: handle.agent,
+    signal: new AbortController().signal,
+  }
   await expect(app.ctx.tools.execute(call)).resolves.toMatchObject({ isError: true })
   expect(app.barriers().at(-1)).toMatchObject({ outcome: 'rejected' })
   expect(app.ctx.checkpoints.state().consecutiveFailures).toBe(0)

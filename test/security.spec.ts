@@ -30,14 +30,18 @@ async function createSink(status = 200) {
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => new Promise<void>((resolve) => {
-    server.close(() => resolve())
-    server.closeAllConnections()
-  }))
+  onTestFinished(
+    () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  )
   return { received, host: `127.0.0.1:${(server.address() as AddressInfo).port}` }
 }
 
-const boom = (word: string) => Object.assign(storageError('ENOSPC'), { message: `ENOSPC: ${word}, write '/home/${C.path}/session.jsonl'` })
+const boom = (word: string) =>
+  Object.assign(storageError('ENOSPC'), { message: `ENOSPC: ${word}, write '/home/${C.path}/session.jsonl'` })
 
 /** What a user, a model, a tool and a disk may say, each with a canary in it. */
 async function live(app: App): Promise<void> {
@@ -58,14 +62,27 @@ async function live(app: App): Promise<void> {
   await app.say(agent, C.prompt)
   // The disk fails: the model is told in the words of the disk, and nobody else.
   app.model.replace([[call('write')], 'done'])
-  app.flushes.on = () => (app.ctx.checkpoints.open().some(({ boundary }) => boundary === 'tool') ? Promise.reject(boom(C.flushError)) : undefined)
+  app.flushes.on = () =>
+    app.ctx.checkpoints.open().some(({ boundary }) => boundary === 'tool')
+      ? Promise.reject(boom(C.flushError))
+      : undefined
   await app.say(agent, C.prompt)
   app.flushes.on = () => Promise.reject(boom(C.flushError))
   await app.say(agent, C.prompt)
   app.flushes.on = undefined
-  const request = { provider: PROVIDER, model: MODEL, messages: [], systemPrompt: C.systemPrompt, sessionId: agent.session.id, purpose: 'session-title' }
+  const request = {
+    provider: PROVIDER,
+    model: MODEL,
+    messages: [],
+    systemPrompt: C.systemPrompt,
+    sessionId: agent.session.id,
+    purpose: 'session-title',
+  }
   for await (const chunk of app.ctx.llm.stream(request as never)) void chunk
-  agent.session.append('session/title' as 'turn/start', { title: C.title, messageSeqs: [], source: { kind: 'fallback' } } as never)
+  agent.session.append(
+    'session/title' as 'turn/start',
+    { title: C.title, messageSeqs: [], source: { kind: 'fallback' } } as never,
+  )
   await vi.waitFor(() => expect(app.ctx.checkpoints.open()).toEqual([]))
 }
 
@@ -75,11 +92,14 @@ const TOOLS = [
     throw new Error(C.bodyError)
   }),
   // What says whether a call may run beside others sees its arguments.
-  Object.assign(createTool('careful', () => 'ok'), {
-    isConcurrencySafe: (args: { command?: string }) => {
-      throw new Error(`${C.parallelCheck}: ${args.command}`)
+  Object.assign(
+    createTool('careful', () => 'ok'),
+    {
+      isConcurrencySafe: (args: { command?: string }) => {
+        throw new Error(`${C.parallelCheck}: ${args.command}`)
+      },
     },
-  }),
+  ),
 ]
 
 /** Everything that is mounted in production, with secrets in its configuration. */
@@ -101,7 +121,17 @@ async function createProduction(status = 200) {
     model: new ScriptedModel(),
     tools: TOOLS,
     plugins: [
-      [nodeSdk, { endpoint: `http://${C.endpointCredentials}:x@${sink.host}/`, protocol: 'http/json', headers: { authorization: `Bearer ${C.configHeader}` }, metricsIntervalMs: 200, exportTimeoutMs: 1_000, shutdownTimeoutMs: 1_000 }],
+      [
+        nodeSdk,
+        {
+          endpoint: `http://${C.endpointCredentials}:x@${sink.host}/`,
+          protocol: 'http/json',
+          headers: { authorization: `Bearer ${C.configHeader}` },
+          metricsIntervalMs: 200,
+          exportTimeoutMs: 1_000,
+          shutdownTimeoutMs: 1_000,
+        },
+      ],
       [policy, { overdueMs: 1 }],
       [coalesced],
       [prometheus, { port: ports.metrics, token: C.metricsToken }],
@@ -121,7 +151,9 @@ test('prompts, arguments, results, messages of errors, tokens and paths come out
     ask(ports.metrics, { headers: bearer(C.metricsToken) }),
     ask(ports.metrics, { headers: { ...bearer(C.metricsToken), accept: OPENMETRICS } }),
     ask(ports.metrics, { headers: bearer('wrong') }),
-    ...['/', '/api/state', '/no-such-page'].map((path) => ask(ports.inspector, { path, headers: bearer(C.inspectorToken) })),
+    ...['/', '/api/state', '/no-such-page'].map((path) =>
+      ask(ports.inspector, { path, headers: bearer(C.inspectorToken) }),
+    ),
     ask(ports.inspector, { path: '/api/state', headers: bearer('wrong') }),
   ])
   expect(answers.map(({ status }) => status)).toEqual([200, 200, 401, 200, 200, 404, 401])
@@ -143,7 +175,9 @@ test('prompts, arguments, results, messages of errors, tokens and paths come out
     logs: app.logs.join('\n'),
     warnings: warnings.join('\n'),
   }
-  expect(Object.entries(surfaces).map(([surface, text]) => [surface, canariesIn(text)])).toEqual(Object.keys(surfaces).map((surface) => [surface, []]))
+  expect(Object.entries(surfaces).map(([surface, text]) => [surface, canariesIn(text)])).toEqual(
+    Object.keys(surfaces).map((surface) => [surface, []]),
+  )
 })
 
 test('a collector that refuses and echoes what it got brings no secret into the log', async () => {
@@ -161,10 +195,20 @@ test('spans hold the documented ids and names, and nothing else that somebody sa
   await live(app)
   const spans = sdk.spans()
   expect(spans.length).toBeGreaterThan(10)
-  expect(canariesIn(JSON.stringify(spans.map(({ name, attributes, events, status, links }) => ({ name, attributes, events, status, links }))))).toEqual([])
+  expect(
+    canariesIn(
+      JSON.stringify(
+        spans.map(({ name, attributes, events, status, links }) => ({ name, attributes, events, status, links })),
+      ),
+    ),
+  ).toEqual([])
   expect(spans.flatMap(({ events }) => events)).toEqual([])
   expect(new Set(spans.map(({ status }) => status.message))).toEqual(new Set([undefined]))
-  const texts = spans.flatMap(({ attributes }) => Object.entries(attributes).filter(([key, value]) => typeof value === 'string' && !key.startsWith('dsh.checkpoint.')))
+  const texts = spans.flatMap(({ attributes }) =>
+    Object.entries(attributes).filter(
+      ([key, value]) => typeof value === 'string' && !key.startsWith('dsh.checkpoint.'),
+    ),
+  )
   expect([...new Set(texts.map(([key]) => key))].toSorted()).toEqual([
     'error.type',
     'gen_ai.conversation.id',
@@ -177,9 +221,13 @@ test('spans hold the documented ids and names, and nothing else that somebody sa
 })
 
 test('zero config listens on loopback alone, for every endpoint', async () => {
-  const outside = Object.values(networkInterfaces()).flat().filter((address) => address?.internal === false && address.family === 'IPv4')
+  const outside = Object.values(networkInterfaces())
+    .flat()
+    .filter((address) => address?.internal === false && address.family === 'IPv4')
   const ports = { metrics: await freePort(), inspector: await freePort() }
-  const app = await createApp({ plugins: [[policy], [prometheus, { port: ports.metrics }], [inspector, { port: ports.inspector }]] })
+  const app = await createApp({
+    plugins: [[policy], [prometheus, { port: ports.metrics }], [inspector, { port: ports.inspector }]],
+  })
   await vi.waitFor(() => expect(app.logs.filter((line) => line.includes(' at http://127.0.0.1:'))).toHaveLength(2))
   for (const port of Object.values(ports)) {
     expect(await reaches('127.0.0.1', port)).toBe(true)
@@ -187,15 +235,20 @@ test('zero config listens on loopback alone, for every endpoint', async () => {
   }
 })
 
-test.each([prometheus, inspector])('$name does not load beyond loopback without a token or a word, and a refused token is not shown', async (plugin) => {
-  const app = await createApp()
-  for (const host of ['0.0.0.0', '::', '192.0.2.1', 'example.org']) {
-    await expect(app.mount({ ...plugin }, { host })).rejects.toThrow('host must be a loopback address unless token is set')
-  }
-  const refused = await app.mount({ ...plugin }, { token: `${C.metricsToken} ` }).catch(String)
-  expect(refused).toContain('token must be')
-  expect(canariesIn(`${refused as string}${app.logs.join()}`)).toEqual([])
-})
+test.each([prometheus, inspector])(
+  '$name does not load beyond loopback without a token or a word, and a refused token is not shown',
+  async (plugin) => {
+    const app = await createApp()
+    for (const host of ['0.0.0.0', '::', '192.0.2.1', 'example.org']) {
+      await expect(app.mount({ ...plugin }, { host })).rejects.toThrow(
+        'host must be a loopback address unless token is set',
+      )
+    }
+    const refused = await app.mount({ ...plugin }, { token: `${C.metricsToken} ` }).catch(String)
+    expect(refused).toContain('token must be')
+    expect(canariesIn(`${refused as string}${app.logs.join()}`)).toEqual([])
+  },
+)
 
 test('the commands print no word of the logs and settings they read', async () => {
   const app = await createApp({ model: new ScriptedModel(), tools: TOOLS })
@@ -205,7 +258,11 @@ test('the commands print no word of the logs and settings they read', async () =
   const headers = { authorization: `Bearer ${C.configHeader}` }
   const rows = [
     { id: 'policy', name: 'dsh-checkpoint-otel' },
-    { id: 'sdk', name: 'dsh-checkpoint-otel/node-sdk', config: { headers, endpoint: `http://${C.endpointCredentials}:x@127.0.0.1:4318/` } },
+    {
+      id: 'sdk',
+      name: 'dsh-checkpoint-otel/node-sdk',
+      config: { headers, endpoint: `http://${C.endpointCredentials}:x@127.0.0.1:4318/` },
+    },
     { id: 'metrics', name: 'dsh-checkpoint-otel/prometheus', config: { token: C.metricsToken } },
   ]
   writeFileSync(join(folder, 'cordis.yml'), JSON.stringify(rows))
@@ -226,7 +283,10 @@ test('a name that a model makes up stays on one line of the log, and the line is
   const app = await createApp({ model: new ScriptedModel(), plugins: [[policy]] })
   const { agent } = await app.createAgent()
   app.model.replace([[{ name: `no\n\u2028\u001b[31msuch ${'x'.repeat(100_000)}` }], 'done'])
-  app.flushes.on = () => (app.ctx.checkpoints.open().some(({ boundary }) => boundary === 'tool') ? Promise.reject(storageError('EIO')) : undefined)
+  app.flushes.on = () =>
+    app.ctx.checkpoints.open().some(({ boundary }) => boundary === 'tool')
+      ? Promise.reject(storageError('EIO'))
+      : undefined
   await app.say(agent, 'hi')
   const [line = ''] = app.logs.filter((text) => text.includes('checkpoint tool of tool no'))
   expect(line.length).toBeGreaterThan(100)
@@ -238,7 +298,9 @@ test('every bound of SECURITY.md is in the file that it names, with that value',
   const text = readFileSync(new URL('../SECURITY.md', import.meta.url), 'utf8')
   const rows = [...text.matchAll(/\| `(src\/[^`]+)` `([^`]+)` \|$/gm)]
   expect(rows.length).toBeGreaterThan(15)
-  const missing = rows.filter(([, file = '', code = '']) => !readFileSync(new URL(`../${file}`, import.meta.url), 'utf8').includes(code))
+  const missing = rows.filter(
+    ([, file = '', code = '']) => !readFileSync(new URL(`../${file}`, import.meta.url), 'utf8').includes(code),
+  )
   expect(missing.map(([row]) => row)).toEqual([])
 })
 

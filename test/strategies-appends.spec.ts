@@ -23,7 +23,8 @@ afterEach(() => rm(root, { recursive: true }))
 async function countAppends(strategy: object | undefined, parallelCalls: number, guard: Guard): Promise<number> {
   const disk = new Disk()
   const answers: ScriptedAnswer[] = []
-  for (let step = 1; step < STEPS; step += 1) answers.push(Array.from({ length: parallelCalls }, () => ({ name: 'read' })))
+  for (let step = 1; step < STEPS; step += 1)
+    answers.push(Array.from({ length: parallelCalls }, () => ({ name: 'read' })))
   const harness = await createHarness({
     root,
     compression: 'none',

@@ -5,7 +5,12 @@ import selective from '../src/strategies/selective.ts'
 import { ALL_ON_DISK, createUnder } from './support/strategies.ts'
 
 describe('agents a strategy applies to', () => {
-  const cases: { config: object; id: string; meta: { delegationDepth?: number; agentPreset?: string }; applies: boolean }[] = [
+  const cases: {
+    config: object
+    id: string
+    meta: { delegationDepth?: number; agentPreset?: string }
+    applies: boolean
+  }[] = [
     { config: {}, id: 'main', meta: {}, applies: true },
     { config: {}, id: 'child', meta: { delegationDepth: 1 }, applies: true },
     { config: { subagents: 'exclude' }, id: 'main', meta: {}, applies: true },
@@ -34,7 +39,11 @@ describe('agents a strategy applies to', () => {
   }
 
   test('an agent that is left out is guarded under selective too', async () => {
-    const { app, ran } = await createUnder(selective, { tools: ['*'], subagents: 'only' }, { policy: { allowUnguarded: true } })
+    const { app, ran } = await createUnder(
+      selective,
+      { tools: ['*'], subagents: 'only' },
+      { policy: { allowUnguarded: true } },
+    )
     const { agent } = await app.createAgent()
     await app.say(agent, 'go')
     expect(ran).toEqual(ALL_ON_DISK)
@@ -50,12 +59,24 @@ test('the strategies that need no config load without one', async () => {
 
 describe('config mistakes', () => {
   const mistakes: [plugin: { readonly name: string }, config: unknown, message: RegExp][] = [
-    [coalesced, { groupDelayMs: -1 }, /coalesced: groupDelayMs must be a number of milliseconds from 0 to 1000, got -1/],
+    [
+      coalesced,
+      { groupDelayMs: -1 },
+      /coalesced: groupDelayMs must be a number of milliseconds from 0 to 1000, got -1/,
+    ],
     [coalesced, { groupDelayMs: 'soon' }, /coalesced: groupDelayMs must be .*, got "soon"/],
     [coalesced, { subagents: true }, /coalesced: subagents must be "include", "exclude" or "only", got true/],
     [coalesced, { agents: 'main' }, /coalesced: agents must be a list of agent ids, presets or globs, got "main"/],
-    [coalesced, { exceptAgents: [''] }, /coalesced: exceptAgents must be a list of agent ids, presets or globs, got \[""\]/],
-    [coalesced, { tools: ['read'] }, /coalesced: tools is not a field; the fields are groupDelayMs, subagents, agents, exceptAgents/],
+    [
+      coalesced,
+      { exceptAgents: [''] },
+      /coalesced: exceptAgents must be a list of agent ids, presets or globs, got \[""\]/,
+    ],
+    [
+      coalesced,
+      { tools: ['read'] },
+      /coalesced: tools is not a field; the fields are groupDelayMs, subagents, agents, exceptAgents/,
+    ],
     [pipelined, { groupDelayMs: 5_000 }, /pipelined: groupDelayMs must be .* from 0 to 1000, got 5000/],
     [pipelined, [], /pipelined: config must be an object, got \[\]/],
     [selective, {}, /selective: tools must be a list of at least one tool name or glob, got \[\]/],

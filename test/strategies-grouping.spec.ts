@@ -13,7 +13,10 @@ const LONG_MS = 1_000
 const IN_VAIN_MS = 500
 
 /** An app under `coalesced`; `read` is parallel, `write` exclusive, and every body must find its call on disk. */
-async function createGrouping(calls: readonly ScriptedCall[], options: Partial<HarnessOptions> & { readonly delayMs?: number } = {}) {
+async function createGrouping(
+  calls: readonly ScriptedCall[],
+  options: Partial<HarnessOptions> & { readonly delayMs?: number } = {},
+) {
   const ran: string[] = []
   const body = (_args: unknown, exec: { readonly callId: string }): void => {
     if (!isOnDisk(app.root, exec.callId)) throw new Error(`${exec.callId} is not on disk`)
@@ -29,7 +32,8 @@ async function createGrouping(calls: readonly ScriptedCall[], options: Partial<H
 }
 
 const tools = (app: App) => app.barriers().filter(({ boundary }) => boundary === 'tool')
-const flushesOf = (app: App) => tools(app).filter(({ flushOutcome, sharedFlush }) => flushOutcome !== 'none' && !sharedFlush).length
+const flushesOf = (app: App) =>
+  tools(app).filter(({ flushOutcome, sharedFlush }) => flushOutcome !== 'none' && !sharedFlush).length
 const longestWait = (app: App) => Math.max(...tools(app).map(({ durationMs }) => durationMs))
 const read = (id: string): ScriptedCall => ({ name: 'read', id })
 const write = (id: string): ScriptedCall => ({ name: 'write', id })
@@ -155,7 +159,9 @@ test('a call that is cancelled while it gathers never runs', async () => {
   held.resolve()
   await saying
   expect(ran).toEqual([])
-  expect(tools(app).map(({ callId, outcome, flushOutcome }) => [callId, outcome, flushOutcome])).toEqual([['a', 'aborted', 'none']])
+  expect(tools(app).map(({ callId, outcome, flushOutcome }) => [callId, outcome, flushOutcome])).toEqual([
+    ['a', 'aborted', 'none'],
+  ])
   await vi.waitFor(() => expect(app.ctx.checkpoints.open()).toEqual([]))
 })
 
@@ -172,17 +178,22 @@ test('a strategy that is swapped while calls gather leaves none behind', async (
   held.resolve()
   await running
   expect([...ran].sort()).toEqual(['a', 'c', 'held'])
-  expect(tools(app).map(({ callId, strategy }) => `${callId} ${strategy}`).sort()).toEqual([
-    'a coalesced',
-    'c default',
-    'held default',
-  ])
+  expect(
+    tools(app)
+      .map(({ callId, strategy }) => `${callId} ${strategy}`)
+      .sort(),
+  ).toEqual(['a coalesced', 'c default', 'held default'])
   expect(longestWait(app)).toBeLessThan(IN_VAIN_MS)
 })
 
 test('a call that times out while it gathers is rejected, and its siblings go on without it', async () => {
   const held = Promise.withResolvers<void>()
-  const impatient = strategyOf(({ callId }) => ({ kind: 'flush', group: true, delayMs: LONG_MS, timeoutMs: callId === 'a' ? 20 : LONG_MS }))
+  const impatient = strategyOf(({ callId }) => ({
+    kind: 'flush',
+    group: true,
+    delayMs: LONG_MS,
+    timeoutMs: callId === 'a' ? 20 : LONG_MS,
+  }))
   const { app, ran } = await createGrouping([read('a'), read('held'), read('c')], { plugins: [[policy], [impatient]] })
   app.ctx.on('tools/pre-execute', async (exec, next) => {
     if (exec.callId === 'held') await held.promise
@@ -193,7 +204,9 @@ test('a call that times out while it gathers is rejected, and its siblings go on
   held.resolve()
   await running
   expect(ran).toEqual(['held', 'c'])
-  expect(tools(app).map(({ callId, outcome, flushOutcome, sharedFlush }) => [callId, outcome, flushOutcome, sharedFlush])).toEqual([
+  expect(
+    tools(app).map(({ callId, outcome, flushOutcome, sharedFlush }) => [callId, outcome, flushOutcome, sharedFlush]),
+  ).toEqual([
     ['a', 'timeout', 'none', false],
     ['held', 'dispatched', 'durable', false],
     ['c', 'dispatched', 'durable', true],

@@ -76,11 +76,12 @@ test('title requests of the session run through a strategy like the conversation
   await request(app, agent, 'session-title')
   await app.say(agent, 'go')
   await immediate()
-  expect(app.barriers().map(({ boundary, purpose }) => `${boundary}:${purpose ?? ''}`).slice(0, 3)).toEqual([
-    'request:session-title',
-    'step:',
-    'request:',
-  ])
+  expect(
+    app
+      .barriers()
+      .map(({ boundary, purpose }) => `${boundary}:${purpose ?? ''}`)
+      .slice(0, 3),
+  ).toEqual(['request:session-title', 'step:', 'request:'])
 })
 
 /** One request of the session beside its conversation, read to its end. */
@@ -95,11 +96,17 @@ test('selective ends with the policy that allowed it, and does not come back und
   await app.plugins[1]?.dispose()
   expect(app.ctx.get('checkpointStrategy')).toBeUndefined()
   await app.mount(policy, {})
-  await vi.waitFor(() => expect(app.logs.join('\n')).toContain('set allowUnguarded: true in the config of dsh-checkpoint-otel'))
+  await vi.waitFor(() =>
+    expect(app.logs.join('\n')).toContain('set allowUnguarded: true in the config of dsh-checkpoint-otel'),
+  )
   expect(app.ctx.checkpoints.state().strategy).toBe('default')
   const { agent } = await app.createAgent()
   const records: SettledBarrier[] = []
   app.ctx.checkpoints.observe((record) => record.kind === 'barrier' && records.push(record))
   await app.say(agent, 'go')
-  expect(records.filter(({ boundary }) => boundary === 'tool').map(({ decision }) => decision)).toEqual(['flush', 'flush', 'flush'])
+  expect(records.filter(({ boundary }) => boundary === 'tool').map(({ decision }) => decision)).toEqual([
+    'flush',
+    'flush',
+    'flush',
+  ])
 })

@@ -64,7 +64,9 @@ describe('pipelined', () => {
     const early = Promise.withResolvers<void>()
     disk.door = ({ number }) => (number === 1 ? early.promise : undefined)
     const saying = app.say(agent, 'go')
-    await vi.waitFor(() => expect(app.ctx.checkpoints.open().map(({ boundary }) => boundary)).toEqual(['step', 'request']))
+    await vi.waitFor(() =>
+      expect(app.ctx.checkpoints.open().map(({ boundary }) => boundary)).toEqual(['step', 'request']),
+    )
     early.reject(storageError('ENOSPC'))
     await saying
     await vi.waitFor(() => expect(app.barriers()).toHaveLength(3))
@@ -84,7 +86,9 @@ describe('pipelined', () => {
     const { agent } = await app.createAgent()
     await app.say(agent, 'go')
     expect(app.model.requests).toHaveLength(0)
-    expect(summary(app.barriers().filter(({ boundary }) => boundary === 'request'))).toEqual(['request:rejected:rejected'])
+    expect(summary(app.barriers().filter(({ boundary }) => boundary === 'request'))).toEqual([
+      'request:rejected:rejected',
+    ])
   })
 
   test('a backend that rejects with one and the same error is asked twice, not for ever', async () => {

@@ -1,4 +1,12 @@
-import { context, metrics, trace, type Context, type ContextManager, type MeterProvider, type TracerProvider } from '@opentelemetry/api'
+import {
+  context,
+  metrics,
+  trace,
+  type Context,
+  type ContextManager,
+  type MeterProvider,
+  type TracerProvider,
+} from '@opentelemetry/api'
 import { TracerProvider as SdkTracerProvider, type ReadableSpan } from '@opentelemetry/sdk-trace'
 import { expect, test, vi } from 'vitest'
 import * as policy from '../src/index.ts'
@@ -36,7 +44,10 @@ function tree(spans: readonly ReadableSpan[], parent?: string, depth = 0): strin
 
 test('a turn is one trace with its barriers in place and nothing left open', async () => {
   const sdk = registerSdk()
-  const app = await createApp({ model: new ScriptedModel([[{ name: 'write', id: 'call-a' }]]), tools: [createTool('write', () => 'ok')] })
+  const app = await createApp({
+    model: new ScriptedModel([[{ name: 'write', id: 'call-a' }]]),
+    tools: [createTool('write', () => 'ok')],
+  })
   const { agent } = await app.createAgent('one')
   await app.say(agent, 'hi')
   await vi.waitFor(() => expect(app.barriers()).toHaveLength(6))
@@ -71,23 +82,42 @@ test('what a barrier releases runs with its parent active, and a host that trace
   const child = (name: string) => tracer.startSpan(name).end()
   const model = new ScriptedModel([[{ name: 'write' }], 'bye', [{ name: 'write' }], 'bye'])
   model.onRequest = () => child('http')
-  const app = await createApp({ model, config: { turnBoundary: false }, tools: [createTool('write', () => child('body'))] })
+  const app = await createApp({
+    model,
+    config: { turnBoundary: false },
+    tools: [createTool('write', () => child('body'))],
+  })
   const plain = await app.createAgent('plain')
   await app.say(plain.agent, 'hi')
   expect(tree(sdk.spans())).toEqual([
     'agent turn',
-    ...['checkpoint step', 'checkpoint request', 'http', 'checkpoint tool', 'body', 'checkpoint step', 'checkpoint request', 'http'].map((name) => `  ${name}`),
+    ...[
+      'checkpoint step',
+      'checkpoint request',
+      'http',
+      'checkpoint tool',
+      'body',
+      'checkpoint step',
+      'checkpoint request',
+      'http',
+    ].map((name) => `  ${name}`),
   ])
 
   // Now the host opens a span for the run and one for each tool call, outside our hook.
-  app.ctx.on('tools/execute', (_exec, next) => tracer.startActiveSpan('execute_tool write', async (span) => next().finally(() => span.end())), { prepend: true })
+  app.ctx.on(
+    'tools/execute',
+    (_exec, next) => tracer.startActiveSpan('execute_tool write', async (span) => next().finally(() => span.end())),
+    { prepend: true },
+  )
   const traced = await app.createAgent('traced')
   await tracer.startActiveSpan('invoke_agent', async (span) => app.say(traced.agent, 'hi').finally(() => span.end()))
   const own = sdk.spans().filter((span) => span.spanContext().traceId !== sdk.spans()[0]?.spanContext().traceId)
   expect(tree(own)).toEqual([
     'invoke_agent',
     '  agent turn',
-    ...['checkpoint step', 'checkpoint request', 'http', 'checkpoint step', 'checkpoint request', 'http'].map((name) => `    ${name}`),
+    ...['checkpoint step', 'checkpoint request', 'http', 'checkpoint step', 'checkpoint request', 'http'].map(
+      (name) => `    ${name}`,
+    ),
     '  execute_tool write',
     '    checkpoint tool',
     '    body',
@@ -114,7 +144,7 @@ test('[D12] a stream made inside a span keeps it as parent wherever it is read, 
       })
     }),
   )
-  for (let ended = 0; ended < 2; ) {
+  for (let ended = 0; ended < 2;) {
     for (const stream of streams) {
       const chunk = await stream.next()
       if (chunk.done === true) ended += 1
@@ -147,9 +177,18 @@ test('a call id or tool name that a model made endless is cut on the span', asyn
   const sdk = registerSdk()
   const { app, agent } = await createCalls()
   const endless = 'x'.repeat(1_000_000)
-  await app.ctx.tools.execute({ callId: endless as never, name: endless, arguments: {}, agent, signal: new AbortController().signal })
+  await app.ctx.tools.execute({
+    callId: endless as never,
+    name: endless,
+    arguments: {},
+    agent,
+    signal: new AbortController().signal,
+  })
   const [span] = sdk.spans()
-  expect([span?.attributes[sc.ATTR_TOOL_CALL_ID], span?.attributes[sc.ATTR_TOOL_NAME]]).toEqual(['x'.repeat(256), 'x'.repeat(256)])
+  expect([span?.attributes[sc.ATTR_TOOL_CALL_ID], span?.attributes[sc.ATTR_TOOL_NAME]]).toEqual([
+    'x'.repeat(256),
+    'x'.repeat(256),
+  ])
 })
 
 test('[D13] only rejected and timed-out barriers are errors, and no message reaches a span', async () => {
@@ -161,12 +200,18 @@ test('[D13] only rejected and timed-out barriers are errors, and no message reac
   app.flushes.on = () => never
   await call()
   await abortedCall()
-  expect(sdk.spans().map((span) => [span.status.code, span.attributes[sc.ATTR_ERROR_TYPE], span.attributes[sc.ATTR_OUTCOME]])).toEqual([
+  expect(
+    sdk
+      .spans()
+      .map((span) => [span.status.code, span.attributes[sc.ATTR_ERROR_TYPE], span.attributes[sc.ATTR_OUTCOME]]),
+  ).toEqual([
     [2, 'ENOSPC', 'rejected'],
     [2, 'timeout', 'timeout'],
     [0, undefined, 'aborted'],
   ])
-  expect(JSON.stringify(sdk.spans().map(({ attributes, status, events }) => ({ attributes, status, events })))).not.toContain('private')
+  expect(
+    JSON.stringify(sdk.spans().map(({ attributes, status, events }) => ({ attributes, status, events }))),
+  ).not.toContain('private')
 })
 
 test('each outcome is counted once, under the contract names, and no id is on any metric', async () => {
@@ -204,7 +249,8 @@ test('each outcome is counted once, under the contract names, and no id is on an
   expect((await sdk.names()).toSorted()).toEqual(Object.keys(sc.INSTRUMENTS).toSorted())
   for (const name of await sdk.names()) {
     const allowed: readonly string[] = sc.INSTRUMENTS[name as keyof typeof sc.INSTRUMENTS].attributes
-    for (const [attributes] of await sdk.points(name)) expect(allowed).toEqual(expect.arrayContaining(Object.keys(attributes)))
+    for (const [attributes] of await sdk.points(name))
+      expect(allowed).toEqual(expect.arrayContaining(Object.keys(attributes)))
   }
 })
 
@@ -226,10 +272,16 @@ test('[D07] a late settle adds no sample', async () => {
 test('counters and gauges exist at zero from the first collection, for the mounted strategy too', async () => {
   const sdk = registerSdk()
   const { app } = await createCalls()
-  await app.mount({ name: 's', apply: (ctx: typeof app.ctx) => void ctx.provide('checkpointStrategy', { name: 'mine', decide: () => ({ kind: 'flush' }) }) })
+  await app.mount({
+    name: 's',
+    apply: (ctx: typeof app.ctx) =>
+      void ctx.provide('checkpointStrategy', { name: 'mine', decide: () => ({ kind: 'flush' }) }),
+  })
   expect(await sdk.points(sc.METRIC_REJECTIONS)).toHaveLength(sc.BOUNDARIES.length * sc.ERROR_TYPES.length)
   expect(await sdk.points(sc.METRIC_ABORTED)).toEqual([[{}, 0]])
-  expect(await sdk.points(sc.METRIC_RECOVERED)).toEqual(sc.RECOVERIES.map((recovery) => [{ [sc.ATTR_RECOVERY]: recovery }, 0]))
+  expect(await sdk.points(sc.METRIC_RECOVERED)).toEqual(
+    sc.RECOVERIES.map((recovery) => [{ [sc.ATTR_RECOVERY]: recovery }, 0]),
+  )
   const unguarded = await sdk.points(sc.METRIC_UNGUARDED)
   expect(unguarded.map(([attributes]) => attributes[sc.ATTR_STRATEGY])).toEqual(['default', 'default', 'mine', 'mine'])
   expect((await sdk.points(sc.METRIC_ACTIVE)).map(([, value]) => value)).toEqual([0, 0, 0, 0])
@@ -289,9 +341,18 @@ test('an SDK that comes later has its zeros within a second, without a barrier',
 
 test('[D17] second-based buckets keep 0.8 ms, 4 ms, 30 ms, 0.7 s and 12 s apart, and a Config field changes them', async () => {
   const sdk = registerSdk()
-  const app = await createApp({ config: { durationBucketsSeconds: [0.5, 1] }, tools: [createTool('write', () => 'ok')] })
+  const app = await createApp({
+    config: { durationBucketsSeconds: [0.5, 1] },
+    tools: [createTool('write', () => 'ok')],
+  })
   const { agent } = await app.createAgent()
-  await app.ctx.tools.execute({ callId: 'c' as never, name: 'write', arguments: {}, agent, signal: new AbortController().signal })
+  await app.ctx.tools.execute({
+    callId: 'c' as never,
+    name: 'write',
+    arguments: {},
+    agent,
+    signal: new AbortController().signal,
+  })
   expect((await sdk.histogram(sc.METRIC_BARRIER_DURATION))[0]?.value.buckets.boundaries).toEqual([0.5, 1])
   const index = (seconds: number) => sc.DURATION_BUCKETS_SECONDS.findIndex((bound) => seconds <= bound)
   expect(new Set([0.0008, 0.004, 0.03, 0.7, 12].map(index)).size).toBe(5)
@@ -302,7 +363,10 @@ test('strategy names beyond the limit fold into _OTHER', async () => {
   const { app, call } = await createCalls()
   for (let index = 0; index < 40; index += 1) {
     const strategy = { name: `s${index}`, decide: () => ({ kind: 'flush' as const }) }
-    const fiber = await app.mount({ name: 'many', apply: (ctx: App['ctx']) => void ctx.provide('checkpointStrategy', strategy) })
+    const fiber = await app.mount({
+      name: 'many',
+      apply: (ctx: App['ctx']) => void ctx.provide('checkpointStrategy', strategy),
+    })
     await call()
     await fiber.dispose()
   }
@@ -330,11 +394,20 @@ test('a strategy that throws is counted as a fault', async () => {
 })
 
 const BROKEN: readonly [string, () => void][] = [
-  ['tracer', () => trace.setGlobalTracerProvider({ getTracer: () => ({ startSpan: fail, startActiveSpan: fail }) } as unknown as TracerProvider)],
+  [
+    'tracer',
+    () =>
+      trace.setGlobalTracerProvider({
+        getTracer: () => ({ startSpan: fail, startActiveSpan: fail }),
+      } as unknown as TracerProvider),
+  ],
   ['tracer provider', () => trace.setGlobalTracerProvider({ getTracer: fail } as unknown as TracerProvider)],
   [
     'span',
-    () => trace.setGlobalTracerProvider({ getTracer: () => ({ startSpan: () => new Proxy({}, { get: () => fail }) }) } as unknown as TracerProvider),
+    () =>
+      trace.setGlobalTracerProvider({
+        getTracer: () => ({ startSpan: () => new Proxy({}, { get: () => fail }) }),
+      } as unknown as TracerProvider),
   ],
   ['meter provider', () => metrics.setGlobalMeterProvider({ getMeter: fail } as unknown as MeterProvider)],
   [
@@ -359,13 +432,26 @@ const BROKEN: readonly [string, () => void][] = [
   ],
   [
     'context manager',
-    () => context.setGlobalContextManager({ active: fail, with: fail, bind: fail, enable: () => undefined as never, disable: () => undefined as never }),
+    () =>
+      context.setGlobalContextManager({
+        active: fail,
+        with: fail,
+        bind: fail,
+        enable: () => undefined as never,
+        disable: () => undefined as never,
+      }),
   ],
 ]
 /** A context manager that is right except in how it runs a function. */
 function manager(run: (fn: () => unknown) => unknown): ContextManager {
   const other = { getValue: () => undefined, setValue: () => other, deleteValue: () => other } as Context
-  const broken = { active: () => other, with: (_context: Context, fn: () => unknown) => run(fn), bind: fail, enable: () => broken, disable: () => broken }
+  const broken = {
+    active: () => other,
+    with: (_context: Context, fn: () => unknown) => run(fn),
+    bind: fail,
+    enable: () => broken,
+    disable: () => broken,
+  }
   return broken as unknown as ContextManager
 }
 function fail(): never {
@@ -378,12 +464,20 @@ for (const [what, breakIt] of BROKEN) {
       if (broken) breakIt()
       // A tracer whose spans are valid, so that there is a context to run in.
       if (broken && what.startsWith('context manager')) trace.setGlobalTracerProvider(new SdkTracerProvider())
-      const app = await createApp({ model: new ScriptedModel([[{ name: 'write' }]]), config: { turnBoundary: false }, tools: [createTool('write', () => 'ok')] })
+      const app = await createApp({
+        model: new ScriptedModel([[{ name: 'write' }]]),
+        config: { turnBoundary: false },
+        tools: [createTool('write', () => 'ok')],
+      })
       app.flushes.on = () => (app.flushes.count === 5 ? Promise.reject(storageError('EIO')) : undefined)
       const { agent } = await app.createAgent()
       await app.say(agent, 'hi')
       for (const api of [context, trace, metrics]) api.disable()
-      return { barriers: summary(app.barriers()), types: agent.session.events.map((event) => event.type), requests: app.model.requests.length }
+      return {
+        barriers: summary(app.barriers()),
+        types: agent.session.events.map((event) => event.type),
+        requests: app.model.requests.length,
+      }
     }
     const whole = await run(false)
     const broken = await run(true)

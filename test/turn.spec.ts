@@ -16,7 +16,11 @@ test('a turn that ended is on disk although nobody waited for it', async () => {
 })
 
 test('with turnBoundary off the last answer waits for write-behind, as with the stock policy', async () => {
-  const app = await createApp({ ...NO_WRITE_BEHIND, model: new ScriptedModel(['hello']), config: { turnBoundary: false } })
+  const app = await createApp({
+    ...NO_WRITE_BEHIND,
+    model: new ScriptedModel(['hello']),
+    config: { turnBoundary: false },
+  })
   const { agent } = await app.createAgent()
   await app.say(agent, 'hi')
   await new Promise((resolve) => setTimeout(resolve, 30))
@@ -41,7 +45,12 @@ test('a failed write at the end of a turn fails nothing, is said, and the next t
   const { agent } = await app.createAgent()
   await app.say(agent, 'hi')
   await vi.waitFor(() => expect(app.barriers()).toHaveLength(3))
-  expect(app.barriers().at(-1)).toMatchObject({ boundary: 'turn', outcome: 'dispatched', flushOutcome: 'rejected', errorType: 'ENOSPC' })
+  expect(app.barriers().at(-1)).toMatchObject({
+    boundary: 'turn',
+    outcome: 'dispatched',
+    flushOutcome: 'rejected',
+    errorType: 'ENOSPC',
+  })
   expect(app.ctx.checkpoints.state().consecutiveFailures).toBe(1)
   expect(app.logs.filter((line) => /checkpoint turn .* failed: ENOSPC/.test(line))).toHaveLength(1)
   await app.say(agent, 'again')
@@ -54,12 +63,18 @@ test('events of an idle session are flushed once, and what that flush appends is
   const { agent } = await app.createAgent()
   await app.say(agent, 'hi')
   await vi.waitFor(() => expect(app.barriers()).toHaveLength(3))
-  const note = () => agent.session.append('session/title' as 'turn/start', { title: 't', messageSeqs: [], source: { kind: 'fallback' } } as never)
+  const note = () =>
+    agent.session.append(
+      'session/title' as 'turn/start',
+      { title: 't', messageSeqs: [], source: { kind: 'fallback' } } as never,
+    )
   // A listener that appends in every flush would keep a periodic flush busy for ever.
   app.flushes.on = () => void note()
   note()
   expect(app.ctx.checkpoints.state().unflushedOldestAgeMs).toBeGreaterThan(0)
-  await vi.waitFor(() => expect(summary(app.barriers()).slice(3)).toEqual(['turn:dispatched:durable']), { timeout: 5_000 })
+  await vi.waitFor(() => expect(summary(app.barriers()).slice(3)).toEqual(['turn:dispatched:durable']), {
+    timeout: 5_000,
+  })
   await new Promise((resolve) => setTimeout(resolve, 2_300))
   expect(app.barriers()).toHaveLength(4)
 }, 15_000)
@@ -98,20 +113,39 @@ test('[D04] a backend that rejects the third of ten flushes refuses one barrier 
   app.flushes.on = () => (app.flushes.count === 3 ? Promise.reject(storageError('ENOSPC')) : undefined)
   const failures: number[] = []
   for (let index = 0; index < 10; index += 1) {
-    await app.ctx.tools.execute({ callId: `c${index}` as never, name: 'write', arguments: {}, agent, signal: new AbortController().signal })
+    await app.ctx.tools.execute({
+      callId: `c${index}` as never,
+      name: 'write',
+      arguments: {},
+      agent,
+      signal: new AbortController().signal,
+    })
     failures.push(app.ctx.checkpoints.state().consecutiveFailures)
   }
   expect(failures).toEqual([0, 0, 1, 0, 0, 0, 0, 0, 0, 0])
-  expect(app.barriers().map((barrier) => barrier.outcome)).toEqual(['dispatched', 'dispatched', 'rejected', ...Array(7).fill('dispatched')])
+  expect(app.barriers().map((barrier) => barrier.outcome)).toEqual([
+    'dispatched',
+    'dispatched',
+    'rejected',
+    ...Array(7).fill('dispatched'),
+  ])
 })
 
 test('[D04] a failed write of an idle session comes again by itself until the disk is back, and then no more', async () => {
   const app = await createApp({ ...NO_WRITE_BEHIND, model: new ScriptedModel(['hello']) })
-  app.flushes.on = () => (app.flushes.count === 3 || app.flushes.count === 4 ? Promise.reject(storageError('ENOSPC')) : undefined)
+  app.flushes.on = () =>
+    app.flushes.count === 3 || app.flushes.count === 4 ? Promise.reject(storageError('ENOSPC')) : undefined
   const { agent } = await app.createAgent()
   await app.say(agent, 'hi')
-  const turns = () => app.barriers().filter((barrier) => barrier.boundary === 'turn').map((barrier) => barrier.flushOutcome)
-  await vi.waitFor(() => expect(turns()).toEqual(['rejected', 'rejected', 'durable']), { timeout: 12_000, interval: 200 })
+  const turns = () =>
+    app
+      .barriers()
+      .filter((barrier) => barrier.boundary === 'turn')
+      .map((barrier) => barrier.flushOutcome)
+  await vi.waitFor(() => expect(turns()).toEqual(['rejected', 'rejected', 'durable']), {
+    timeout: 12_000,
+    interval: 200,
+  })
   expect(app.ctx.checkpoints.state()).toMatchObject({ consecutiveFailures: 0, unflushedOldestAgeMs: 0 })
   await new Promise((resolve) => setTimeout(resolve, 1_500))
   expect(turns()).toHaveLength(3)
@@ -120,7 +154,10 @@ test('[D04] a failed write of an idle session comes again by itself until the di
 test('a session that never had a turn is written once too', async () => {
   const app = await createApp(NO_WRITE_BEHIND)
   const { agent } = await app.createAgent()
-  agent.session.append('session/title' as 'turn/start', { title: 't', messageSeqs: [], source: { kind: 'fallback' } } as never)
+  agent.session.append(
+    'session/title' as 'turn/start',
+    { title: 't', messageSeqs: [], source: { kind: 'fallback' } } as never,
+  )
   await vi.waitFor(() => expect(summary(app.barriers())).toEqual(['turn:dispatched:durable']), { timeout: 5_000 })
   expect(app.barriers()).toMatchObject([{ events: 1 }])
   expect(app.ctx.checkpoints.state().unflushedOldestAgeMs).toBe(0)

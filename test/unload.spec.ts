@@ -11,12 +11,23 @@ const REQUEST = { provider: 'scripted', model: 'm', messages: [] }
 async function createGated() {
   const gate = Promise.withResolvers<void>()
   const ran: string[] = []
-  const app = await createApp({ model: new ScriptedModel(['hello']), config: { turnBoundary: false }, tools: [createTool('write', () => ran.push('write'))] })
+  const app = await createApp({
+    model: new ScriptedModel(['hello']),
+    config: { turnBoundary: false },
+    tools: [createTool('write', () => ran.push('write'))],
+  })
   app.model.onRequest = () => ran.push('adapter')
   app.flushes.on = () => gate.promise
   const { agent } = await app.createAgent()
   const unload = async () => app.plugins.at(-1)?.dispose()
-  const call = () => app.ctx.tools.execute({ callId: 'c' as never, name: 'write', arguments: {}, agent, signal: new AbortController().signal })
+  const call = () =>
+    app.ctx.tools.execute({
+      callId: 'c' as never,
+      name: 'write',
+      arguments: {},
+      agent,
+      signal: new AbortController().signal,
+    })
   return { app, agent, gate, ran, unload, call }
 }
 
@@ -38,7 +49,10 @@ test('[D01] a call whose flush is held when the policy is unloaded gets one erro
   await unload()
   const result = await pending
   gate.resolve()
-  expect(result).toMatchObject({ isError: true, error: { message: expect.stringContaining('was unloaded before this tool was durable') } })
+  expect(result).toMatchObject({
+    isError: true,
+    error: { message: expect.stringContaining('was unloaded before this tool was durable') },
+  })
   expect(ran).toEqual([])
   expect(checkpoints.open()).toEqual([])
   expect(checkpoints.state()).toMatchObject({ active: { tool: 0 }, oldestAgeMs: 0 })
@@ -93,7 +107,10 @@ test('after a remount each boundary flushes exactly once', async () => {
 
 test('the stock policy beside ours is noticed and said once, whichever came first', async () => {
   const stock = await import('@deepseek-ai/dsh-session-checkpoint-policy')
-  for (const plugins of [[[stock], [policy, {}]], [[policy, {}], [stock]]] as const) {
+  for (const plugins of [
+    [[stock], [policy, {}]],
+    [[policy, {}], [stock]],
+  ] as const) {
     const app = await createApp({ plugins })
     await app.mount({ name: 'another', apply() {} })
     expect(app.logs.filter((line) => line.includes('another checkpoint policy is mounted'))).toHaveLength(1)

@@ -1,7 +1,19 @@
 /** Second row of the overview: what does it cost? */
 import * as sc from '../../src/semconv.ts'
 import { CALM, type Face, heatmapPanel, IDLE, linePanel, statPanel } from '../panels.ts'
-import { BUDGET_SECONDS, LABEL, mean, orQuiet, OVERDUE_SECONDS, PANEL, quantile, rate, series, WAITING, waiting } from '../queries.ts'
+import {
+  BUDGET_SECONDS,
+  LABEL,
+  mean,
+  orQuiet,
+  OVERDUE_SECONDS,
+  PANEL,
+  quantile,
+  rate,
+  series,
+  WAITING,
+  waiting,
+} from '../queries.ts'
 
 const WAIT_STEPS: Face['steps'] = [
   [null, 'green'],
@@ -74,7 +86,13 @@ export function cost() {
           title: `Wait at the barrier, p${q * 100}`,
           help: `Time agents wait by boundary (turn never waits): when one boundary stands out ${q === 0.5 ? 'change what the strategy does there' : 'open an exemplar of the heatmap and see what it waited for'}.`,
         },
-        [{ expr: quantile(q, sc.METRIC_BARRIER_DURATION, PANEL, [LABEL.boundary], WAITING), legend: BY_BOUNDARY, exemplar: q === 0.99 }],
+        [
+          {
+            expr: quantile(q, sc.METRIC_BARRIER_DURATION, PANEL, [LABEL.boundary], WAITING),
+            legend: BY_BOUNDARY,
+            exemplar: q === 0.99,
+          },
+        ],
       ),
     ),
     heatmapPanel(
@@ -86,7 +104,10 @@ export function cost() {
         height: 8,
         steps: CALM,
       },
-      { expr: `sum by (le) (increase(${series(sc.METRIC_BARRIER_DURATION, PANEL, '_bucket', WAITING)}[$__rate_interval]))`, exemplar: true },
+      {
+        expr: `sum by (le) (increase(${series(sc.METRIC_BARRIER_DURATION, PANEL, '_bucket', WAITING)}[$__rate_interval]))`,
+        exemplar: true,
+      },
     ),
     linePanel(
       {

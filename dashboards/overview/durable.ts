@@ -1,9 +1,23 @@
 /** First row of the overview: is it durable? */
 import * as sc from '../../src/semconv.ts'
 import { type Face, stateMappings, statePanel, statPanel, ZERO } from '../panels.ts'
-import { counted, HUNG_SECONDS, NO_AGENT, orQuiet, OVERDUE_SECONDS, PANEL, RANGE, series, state, STATES, UNFLUSHED_SECONDS } from '../queries.ts'
+import {
+  counted,
+  HUNG_SECONDS,
+  NO_AGENT,
+  orQuiet,
+  OVERDUE_SECONDS,
+  PANEL,
+  RANGE,
+  series,
+  state,
+  STATES,
+  UNFLUSHED_SECONDS,
+} from '../queries.ts'
 
-const STATE_STEPS: Face['steps'] = [NO_AGENT, ...STATES].toReversed().map(({ value, color }, index) => [index === 0 ? null : value, color])
+const STATE_STEPS: Face['steps'] = [NO_AGENT, ...STATES]
+  .toReversed()
+  .map(({ value, color }, index) => [index === 0 ? null : value, color])
 
 /** The state of all and of each, and what decides it. */
 export function durable() {

@@ -18,7 +18,11 @@ export function wrong() {
       },
       [
         {
-          expr: orQuiet(`${counted(sc.METRIC_REJECTIONS, PANEL, [LABEL.boundary, LABEL.errorType])} > 0`, PANEL, LABEL.errorType),
+          expr: orQuiet(
+            `${counted(sc.METRIC_REJECTIONS, PANEL, [LABEL.boundary, LABEL.errorType])} > 0`,
+            PANEL,
+            LABEL.errorType,
+          ),
           legend: `{{${LABEL.errorType}}} {{${LABEL.boundary}}}`,
         },
       ],
@@ -54,7 +58,12 @@ export function wrong() {
           [HUNG_SECONDS, 'red'],
         ],
       },
-      [{ expr: `topk(10, max by (${PROCESS_LABELS.join(', ')}) (${series(sc.METRIC_OLDEST_AGE, PANEL)}))`, legend: '{{job}} {{instance}}' }],
+      [
+        {
+          expr: `topk(10, max by (${PROCESS_LABELS.join(', ')}) (${series(sc.METRIC_OLDEST_AGE, PANEL)}))`,
+          legend: '{{job}} {{instance}}',
+        },
+      ],
     ),
     linePanel(
       {
@@ -66,7 +75,11 @@ export function wrong() {
       },
       [
         {
-          expr: orQuiet(rate(sc.METRIC_FLUSH_DURATION, PANEL, [LABEL.flushOutcome], '_count'), PANEL, LABEL.flushOutcome),
+          expr: orQuiet(
+            rate(sc.METRIC_FLUSH_DURATION, PANEL, [LABEL.flushOutcome], '_count'),
+            PANEL,
+            LABEL.flushOutcome,
+          ),
           legend: `{{${LABEL.flushOutcome}}}`,
         },
       ],
@@ -94,8 +107,14 @@ export function wrong() {
         steps: CALM,
       },
       [
-        { expr: orQuiet(counted(sc.METRIC_UNGUARDED, PANEL, [LABEL.strategy]), PANEL, LABEL.strategy), legend: `unguarded, {{${LABEL.strategy}}}` },
-        { expr: orQuiet(counted(sc.METRIC_STRATEGY_FAULTS, PANEL, [LABEL.strategy]), PANEL, LABEL.strategy), legend: `faults, {{${LABEL.strategy}}}` },
+        {
+          expr: orQuiet(counted(sc.METRIC_UNGUARDED, PANEL, [LABEL.strategy]), PANEL, LABEL.strategy),
+          legend: `unguarded, {{${LABEL.strategy}}}`,
+        },
+        {
+          expr: orQuiet(counted(sc.METRIC_STRATEGY_FAULTS, PANEL, [LABEL.strategy]), PANEL, LABEL.strategy),
+          legend: `faults, {{${LABEL.strategy}}}`,
+        },
       ],
       'bars',
     ),

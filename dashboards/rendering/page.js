@@ -1,7 +1,25 @@
 // Runs in the browser: draws what render.ts collected. Plain script: uPlot is a global, and drawDashboard becomes one.
 /* global uPlot, document */
-const NAMED = { green: '#2f8f46', 'dark-red': '#8f1023', red: '#c4162a', orange: '#d9691b', yellow: '#b58a00', blue: '#2a5db0' }
-const PALETTE = ['#73BF69', '#F2CC0C', '#8AB8FF', '#FF780A', '#F2495C', '#5794F2', '#B877D9', '#705DA0', '#37872D', '#FADE2A']
+const NAMED = {
+  green: '#2f8f46',
+  'dark-red': '#8f1023',
+  red: '#c4162a',
+  orange: '#d9691b',
+  yellow: '#b58a00',
+  blue: '#2a5db0',
+}
+const PALETTE = [
+  '#73BF69',
+  '#F2CC0C',
+  '#8AB8FF',
+  '#FF780A',
+  '#F2495C',
+  '#5794F2',
+  '#B877D9',
+  '#705DA0',
+  '#37872D',
+  '#FADE2A',
+]
 const ROW_PIXELS = 34
 const MARGIN = 6
 
@@ -19,7 +37,13 @@ globalThis.drawDashboard = (data) => {
     box.className = `panel ${panel.type}`
     box.style.cssText = `left:${x * column}px;top:${y * ROW_PIXELS}px;width:${w * column - MARGIN}px;height:${h * ROW_PIXELS - MARGIN}px`
     box.appendChild(document.createElement('h2')).textContent = panel.title
-    const draw = { stat: drawStat, timeseries: drawLines, heatmap: drawHeatmap, 'state-timeline': drawStates, table: drawTable }[panel.type]
+    const draw = {
+      stat: drawStat,
+      timeseries: drawLines,
+      heatmap: drawHeatmap,
+      'state-timeline': drawStates,
+      table: drawTable,
+    }[panel.type]
     if (draw === undefined) continue
     if (panel.series.length === 0) say(box, panel.fieldConfig.defaults.noValue ?? 'No data', panel.type === 'stat')
     else draw(box, panel, data)
@@ -56,10 +80,20 @@ function drawLines(box, panel, data) {
   const times = []
   for (let time = data.start; time <= data.end + 1e-6; time += data.step) times.push(time)
   const list = panel.series.map((series, index) => {
-    const byTime = new Map(series.points.map(([time, value]) => [Math.round((time - data.start) / data.step), value === 'NaN' ? null : value]))
-    return { ...series, color: series.color ?? PALETTE[index % PALETTE.length], values: times.map((_, slot) => byTime.get(slot) ?? null) }
+    const byTime = new Map(
+      series.points.map(([time, value]) => [
+        Math.round((time - data.start) / data.step),
+        value === 'NaN' ? null : value,
+      ]),
+    )
+    return {
+      ...series,
+      color: series.color ?? PALETTE[index % PALETTE.length],
+      values: times.map((_, slot) => byTime.get(slot) ?? null),
+    }
   })
-  if (list.every(({ values }) => values.every((value) => value === null))) return say(box, defaults.noValue ?? 'No data')
+  if (list.every(({ values }) => values.every((value) => value === null)))
+    return say(box, defaults.noValue ?? 'No data')
   const plot = box.appendChild(document.createElement('div'))
   plot.className = 'plot'
   drawLegend(box, list)
@@ -78,13 +112,19 @@ function drawLines(box, panel, data) {
       legend: { show: false },
       cursor: { show: false },
       scales: { x: { time: true }, y: { range: () => [0, top === 0 ? 1 : top * 1.08] } },
-      axes: [{ ...axis(), space: 60, incrs: [60, 120, 300, 600, 1800, 3600], values: (_, ticks) => ticks.map(clock) }, { ...axis(), size: 62, values: (_, ticks) => ticks.map((tick) => format(tick, defaults.unit)) }],
+      axes: [
+        { ...axis(), space: 60, incrs: [60, 120, 300, 600, 1800, 3600], values: (_, ticks) => ticks.map(clock) },
+        { ...axis(), size: 62, values: (_, ticks) => ticks.map((tick) => format(tick, defaults.unit)) },
+      ],
       series: [
         {},
         ...order.map((index) => ({
           stroke: list[index].color,
           width: drawStyle === 'bars' ? 1 : lineWidth,
-          fill: fillOpacity > 0 ? alpha(list[index].color, stacked && drawStyle !== 'bars' ? 1 : fillOpacity / 100) : undefined,
+          fill:
+            fillOpacity > 0
+              ? alpha(list[index].color, stacked && drawStyle !== 'bars' ? 1 : fillOpacity / 100)
+              : undefined,
           dash: list[index].dash,
           points: { show: false },
           paths: drawStyle === 'bars' ? uPlot.paths.bars({ size: [1, 100] }) : undefined,
@@ -117,17 +157,27 @@ function dashed(u, value, color) {
 function drawHeatmap(box, panel, data) {
   const { defaults } = panel.fieldConfig
   const rows = panel.series
-    .map(({ metric, points }) => ({ le: metric.le === '+Inf' ? Infinity : Number(metric.le), at: new Map(points.map(([time, value]) => [Math.round((time - data.start) / data.step), value])) }))
+    .map(({ metric, points }) => ({
+      le: metric.le === '+Inf' ? Infinity : Number(metric.le),
+      at: new Map(points.map(([time, value]) => [Math.round((time - data.start) / data.step), value])),
+    }))
     .sort((a, b) => a.le - b.le)
   const columns = Math.round((data.end - data.start) / data.step) + 1
-  const cells = rows.map((row, index) => Array.from({ length: columns }, (_, slot) => Math.max(0, Number(row.at.get(slot) ?? 0) - Number(rows[index - 1]?.at.get(slot) ?? 0))))
+  const cells = rows.map((row, index) =>
+    Array.from({ length: columns }, (_, slot) =>
+      Math.max(0, Number(row.at.get(slot) ?? 0) - Number(rows[index - 1]?.at.get(slot) ?? 0)),
+    ),
+  )
   const used = cells.map((row) => row.some((value) => value > 0))
   const low = Math.max(0, used.indexOf(true) - 1)
   const high = Math.min(rows.length - 1, used.lastIndexOf(true) + 1)
   const most = Math.max(1e-9, ...cells.flat())
   const plot = box.appendChild(document.createElement('div'))
   plot.className = 'plot'
-  drawLegend(box, [{ name: 'few to many barriers', color: '#e0700c' }, { name: 'exemplar, leads to its trace', color: '#ff4fd8' }])
+  drawLegend(box, [
+    { name: 'few to many barriers', color: '#e0700c' },
+    { name: 'exemplar, leads to its trace', color: '#ff4fd8' },
+  ])
   const canvas = plot.appendChild(document.createElement('canvas'))
   const width = (canvas.width = plot.clientWidth)
   const height = (canvas.height = plot.clientHeight)
@@ -148,7 +198,8 @@ function drawHeatmap(box, panel, data) {
     context.fillStyle = '#9a9aa8'
     context.textAlign = 'right'
     // A row is named by its upper bound, at its upper edge.
-    if (count <= 14 || (row - low) % 2 === 0) context.fillText(rows[row].le === Infinity ? '+Inf' : format(rows[row].le, defaults.unit), area.left - 6, y + 4)
+    if (count <= 14 || (row - low) % 2 === 0)
+      context.fillText(rows[row].le === Infinity ? '+Inf' : format(rows[row].le, defaults.unit), area.left - 6, y + 4)
   }
   context.textAlign = 'center'
   for (let minute = Math.ceil(data.start / 60); minute * 60 < data.end; minute += 1) {
@@ -162,7 +213,13 @@ function drawHeatmap(box, panel, data) {
     const x = area.left + ((time - data.start) / data.step) * cellWidth
     const y = area.bottom - (row - low + 0.5) * cellHeight
     context.beginPath()
-    for (const [dx, dy] of [[0, -4], [4, 0], [0, 4], [-4, 0]]) context.lineTo(x + dx, y + dy)
+    for (const [dx, dy] of [
+      [0, -4],
+      [4, 0],
+      [0, 4],
+      [-4, 0],
+    ])
+      context.lineTo(x + dx, y + dy)
     context.fill()
   }
 }
@@ -172,7 +229,12 @@ function drawStates(box, panel, data) {
   const plot = box.appendChild(document.createElement('div'))
   plot.className = 'plot'
   const seen = new Set(panel.series.flatMap(({ points }) => points.map(([, value]) => value)))
-  drawLegend(box, [...seen].sort((a, b) => a - b).map((value) => ({ name: mapped(value, defaults)?.text, color: NAMED[mapped(value, defaults)?.color] })))
+  drawLegend(
+    box,
+    [...seen]
+      .sort((a, b) => a - b)
+      .map((value) => ({ name: mapped(value, defaults)?.text, color: NAMED[mapped(value, defaults)?.color] })),
+  )
   const canvas = plot.appendChild(document.createElement('canvas'))
   const width = (canvas.width = plot.clientWidth)
   const height = (canvas.height = plot.clientHeight)
@@ -188,35 +250,49 @@ function drawStates(box, panel, data) {
   const scale = (width - left - 12) / (data.end - data.start)
   context.font = '12px sans-serif'
   context.textBaseline = 'middle'
-  ;[...rows].sort(([a], [b]) => (a < b ? -1 : 1)).forEach(([name, points], index) => {
-    const y = index * rowHeight
-    context.fillStyle = '#ccccdc'
-    context.textAlign = 'right'
-    context.fillText(name, left - 8, y + rowHeight / 2)
-    points.sort(([a], [b]) => a - b)
-    for (let from = 0; from < points.length; ) {
-      let to = from
-      while (to + 1 < points.length && points[to + 1][1] === points[from][1] && points[to + 1][0] - points[to][0] <= data.step * 1.5) to += 1
-      const { text, color } = mapped(points[from][1], defaults) ?? {}
-      const x = left + (points[from][0] - data.start) * scale
-      const length = (points[to][0] - points[from][0] + data.step) * scale
-      context.fillStyle = NAMED[color]
-      context.fillRect(x, y + 2, Math.min(length, width - 12 - x), rowHeight - 4)
-      context.fillStyle = '#fff'
-      context.textAlign = 'left'
-      if (length > context.measureText(text).width + 10) context.fillText(text, x + 6, y + rowHeight / 2)
-      from = to + 1
-    }
-  })
+  ;[...rows]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .forEach(([name, points], index) => {
+      const y = index * rowHeight
+      context.fillStyle = '#ccccdc'
+      context.textAlign = 'right'
+      context.fillText(name, left - 8, y + rowHeight / 2)
+      points.sort(([a], [b]) => a - b)
+      for (let from = 0; from < points.length;) {
+        let to = from
+        while (
+          to + 1 < points.length &&
+          points[to + 1][1] === points[from][1] &&
+          points[to + 1][0] - points[to][0] <= data.step * 1.5
+        )
+          to += 1
+        const { text, color } = mapped(points[from][1], defaults) ?? {}
+        const x = left + (points[from][0] - data.start) * scale
+        const length = (points[to][0] - points[from][0] + data.step) * scale
+        context.fillStyle = NAMED[color]
+        context.fillRect(x, y + 2, Math.min(length, width - 12 - x), rowHeight - 4)
+        context.fillStyle = '#fff'
+        context.textAlign = 'left'
+        if (length > context.measureText(text).width + 10) context.fillText(text, x + 6, y + rowHeight / 2)
+        from = to + 1
+      }
+    })
   context.fillStyle = '#9a9aa8'
   context.textAlign = 'center'
   context.font = '11px sans-serif'
-  for (let minute = Math.ceil(data.start / 60); minute * 60 < data.end; minute += 1) context.fillText(clock(minute * 60), left + (minute * 60 - data.start) * scale, height - 9)
+  for (let minute = Math.ceil(data.start / 60); minute * 60 < data.end; minute += 1)
+    context.fillText(clock(minute * 60), left + (minute * 60 - data.start) * scale, height - 9)
 }
 
 function drawTable(box, panel) {
   const table = box.appendChild(document.createElement('table'))
-  for (const { metric, points } of panel.series) table.insertAdjacentHTML('beforeend', `<tr>${Object.values(metric).map((value) => `<td>${value}</td>`).join('')}<td>${format(points[0][1], 'short', 0)}</td></tr>`)
+  for (const { metric, points } of panel.series)
+    table.insertAdjacentHTML(
+      'beforeend',
+      `<tr>${Object.values(metric)
+        .map((value) => `<td>${value}</td>`)
+        .join('')}<td>${format(points[0][1], 'short', 0)}</td></tr>`,
+    )
 }
 
 function drawLegend(box, list) {
@@ -238,12 +314,16 @@ function mapped(value, { mappings = [] }) {
 }
 
 function stepAt(value, { thresholds }) {
-  return thresholds.steps.findLast((step) => step.value === null || step.value === undefined || value >= step.value)?.color ?? 'green'
+  return (
+    thresholds.steps.findLast((step) => step.value === null || step.value === undefined || value >= step.value)
+      ?.color ?? 'green'
+  )
 }
 
 function format(value, unit, decimals) {
   if (value === 'NaN') return 'none ended'
-  const round = (number, digits) => Number(number.toFixed(digits)).toLocaleString('en', { maximumFractionDigits: digits })
+  const round = (number, digits) =>
+    Number(number.toFixed(digits)).toLocaleString('en', { maximumFractionDigits: digits })
   const brief = (number) => round(number, decimals ?? (Math.abs(number) >= 100 ? 0 : Math.abs(number) >= 10 ? 1 : 2))
   if (unit === 's') {
     if (value === 0) return '0 s'

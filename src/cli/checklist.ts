@@ -20,7 +20,12 @@ export class Checklist {
    */
   add(id: string, title: string, parts: Readonly<Record<string, boolean>>, detail: string): void {
     const broken = Object.keys(parts).filter((part) => parts[part] !== true)
-    this.#checks.push({ id, ok: broken.length === 0, title, detail: broken.length === 0 ? detail : `not so: ${broken.join('; ')}` })
+    this.#checks.push({
+      id,
+      ok: broken.length === 0,
+      title,
+      detail: broken.length === 0 ? detail : `not so: ${broken.join('; ')}`,
+    })
   }
 
   get all(): readonly Check[] {

@@ -27,11 +27,18 @@ export const demoCommand: CliCommand = {
   configure(command: Command): void {
     command
       .addOption(new Option('--turns <n>', 'ordinary turns').default(20).argParser(wholeNumber(1, MAX_TURNS)))
-      .addOption(new Option('--parallel <n>', 'concurrency-safe calls in one message').default(4).argParser(wholeNumber(1, MAX_PARALLEL)))
+      .addOption(
+        new Option('--parallel <n>', 'concurrency-safe calls in one message')
+          .default(4)
+          .argParser(wholeNumber(1, MAX_PARALLEL)),
+      )
       .option('--dir <folder>', 'keep the session logs there (default: a temporary folder, named at the end)')
       .option('--json', 'print one JSON document; progress goes to stderr')
       .addOption(
-        new Option('--resume <file>', 'resume a copy of a session log of your own instead').conflicts(['turns', 'parallel']),
+        new Option('--resume <file>', 'resume a copy of a session log of your own instead').conflicts([
+          'turns',
+          'parallel',
+        ]),
       )
       .addHelpText('after', EXIT_CODES)
   },
@@ -42,7 +49,9 @@ export const demoCommand: CliCommand = {
     const progress = (line: string) => void stream.write(`${paint('dim', `- ${line}`, stream)}\n`)
     try {
       const { report, text } =
-        resume === undefined ? await runAgent({ turns, parallel, dir, progress, policy }) : await resumeOwn({ file: resume, dir, progress })
+        resume === undefined
+          ? await runAgent({ turns, parallel, dir, progress, policy })
+          : await resumeOwn({ file: resume, dir, progress })
       process.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : `\n${text()}\n`)
       return report.ok ? 0 : 1
     } catch (error) {

@@ -29,7 +29,12 @@ export async function runCrash(stage: DemoStage): Promise<{ session: string; pat
   const charge = createTool('charge', () => {
     bodies += 1
   })
-  const harness = await createHarness({ root: stage.sessions, compression: 'none', tools: [charge], plugins: [[policy, {}]] })
+  const harness = await createHarness({
+    root: stage.sessions,
+    compression: 'none',
+    tools: [charge],
+    plugins: [[policy, {}]],
+  })
   try {
     const path = await findLog(harness)
     const { before, calls } = readBefore(path)
@@ -54,7 +59,8 @@ export async function runCrash(stage: DemoStage): Promise<{ session: string; pat
         'the policy told of it once': recovered.length === 1 && recovered[0]?.recovery === 'unknown',
         'its effect was not begun again': bodies === 0 && readFileSync(effect, 'utf8') === `begun ${CALL_ID}\n`,
         'the model saw the answer': told,
-        'the next turn completed': events.findLast((event) => event.type === 'turn/end')?.data.reason?.kind === 'completed',
+        'the next turn completed':
+          events.findLast((event) => event.type === 'turn/end')?.data.reason?.kind === 'completed',
       },
       `${CALL_ID}: effect begun once, next turn completed`,
     )
@@ -99,7 +105,8 @@ async function killInEffect(order: CrashOrder): Promise<void> {
 /** Resolves when the effect is on disk: content is waited for, never time. */
 async function effectOf({ effect, callId }: CrashOrder, child: ChildProcess): Promise<void> {
   while (!readIfThere(effect).includes(`begun ${callId}\n`)) {
-    if (child.exitCode !== null) throw new Error(`the process to be killed ended by itself, with code ${child.exitCode}`)
+    if (child.exitCode !== null)
+      throw new Error(`the process to be killed ended by itself, with code ${child.exitCode}`)
     await delay(POLL_MS)
   }
 }

@@ -52,8 +52,15 @@ export async function resumeLog(options: ResumeOptions): Promise<ResumeReport> {
     const calls = resumed
       ? await resume(harness, file, fates, checks, options.progress)
       : await leave(harness, file, fates, copy, checks)
-    checks.add('original', 'The original file is as it was', { 'its bytes are the same': readFileSync(file.path).equals(file.bytes) }, 'same bytes')
-    const answeredCalls = fates.filter((fate) => fate.state === 'answered' && RECOVERY_OF[fate.code ?? ''] === undefined).length
+    checks.add(
+      'original',
+      'The original file is as it was',
+      { 'its bytes are the same': readFileSync(file.path).equals(file.bytes) },
+      'same bytes',
+    )
+    const answeredCalls = fates.filter(
+      (fate) => fate.state === 'answered' && RECOVERY_OF[fate.code ?? ''] === undefined,
+    ).length
     return {
       ok: resumed && checks.ok,
       sessionId: file.header.id,
@@ -114,7 +121,11 @@ async function resume(
   await inspect(harness, file)
   const { agent } = await harness.resumeAgent(file.header.id)
   const balanced = isBalanced(agent.session.deriveMessages())
-  progress(balanced ? 'resumed; taking a turn with a scripted model' : 'resumed; its history is not balanced, so no model is asked')
+  progress(
+    balanced
+      ? 'resumed; taking a turn with a scripted model'
+      : 'resumed; its history is not balanced, so no model is asked',
+  )
   if (balanced) await within('the turn after the resume', harness.say(agent, 'go on'))
   await within('a flush', harness.ctx.sessions.flush(agent.session))
   const { events } = await harness.ctx.sessionPersistence.readFrom(file.header.id, 0)
@@ -125,10 +136,13 @@ async function resume(
     'answers',
     'Every call that a crash left open is answered once, and the policy tells of it',
     {
-      'each has an answer of recovery': now.length === open.length && now.every(({ answer = '' }) => answer in RECOVERY_OF),
+      'each has an answer of recovery':
+        now.length === open.length && now.every(({ answer = '' }) => answer in RECOVERY_OF),
       'the policy told the same':
         told.recovered.length === now.length &&
-        now.every(({ callId, answer = '' }) => told.recovered.some((call) => call.callId === callId && call.recovery === RECOVERY_OF[answer])),
+        now.every(({ callId, answer = '' }) =>
+          told.recovered.some((call) => call.callId === callId && call.recovery === RECOVERY_OF[answer]),
+        ),
     },
     now.length === 0 ? 'none was open' : `${now.length} answered`,
   )
@@ -155,6 +169,11 @@ async function leave(
 ): Promise<readonly ResumedCall[]> {
   // A host that refuses such a log has nothing to say about its open calls; the unresolved one is named all the same.
   const events = await inspect(harness, file).catch(() => [])
-  checks.add('copy', 'Nothing is appended to a log with an unresolved call', { 'the copy is as it was': readFileSync(copy).equals(file.bytes) }, 'same bytes')
+  checks.add(
+    'copy',
+    'Nothing is appended to a log with an unresolved call',
+    { 'the copy is as it was': readFileSync(copy).equals(file.bytes) },
+    'same bytes',
+  )
   return withAnswers(fates, fatesOf(events), 'withheld')
 }

@@ -50,7 +50,9 @@ export async function refuseCall({ options, checks, barriers }: DemoStage, live:
   const refused = barriers.settled.findIndex((record) => record.callId === callId)
   const { outcome, errorType } = barriers.settled[refused] ?? {}
   const next = barriers.settled[refused + 1]
-  options.progress(`a full disk at a call: its body ran ${live.entered.has(callId) ? 'once' : '0 times'}, its barrier was ${outcome ?? 'absent'}`)
+  options.progress(
+    `a full disk at a call: its body ran ${live.entered.has(callId) ? 'once' : '0 times'}, its barrier was ${outcome ?? 'absent'}`,
+  )
   checks.add(
     'rejected-tool',
     'A rejected flush lets no tool body run, the model is told, and the next barrier succeeds',
@@ -77,7 +79,9 @@ export async function refuseRequest({ options, checks }: DemoStage, live: LiveAg
   const failed = (await live.lastTurn()) === 'error'
   await live.say('ask again')
   const goesOn = (await live.lastTurn()) === 'completed'
-  options.progress(`a full disk at a request: it reached the model ${reached} times, the next turn ${goesOn ? 'completed' : 'failed'}`)
+  options.progress(
+    `a full disk at a request: it reached the model ${reached} times, the next turn ${goesOn ? 'completed' : 'failed'}`,
+  )
   checks.add(
     'rejected-request',
     'A rejected flush lets no request reach the model, and the next turn succeeds',

@@ -58,7 +58,10 @@ const ACT_LIMIT_MS = 10_000
  */
 export async function within<T>(what: string, act: Promise<T>): Promise<T> {
   const limit = Promise.withResolvers<never>()
-  const timer = setTimeout(() => limit.reject(new Error(`${what} did not end within ${ACT_LIMIT_MS / 1_000} s`)), ACT_LIMIT_MS)
+  const timer = setTimeout(
+    () => limit.reject(new Error(`${what} did not end within ${ACT_LIMIT_MS / 1_000} s`)),
+    ACT_LIMIT_MS,
+  )
   try {
     return await Promise.race([act, limit.promise])
   } finally {

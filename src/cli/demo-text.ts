@@ -18,7 +18,12 @@ export function demoText(report: DemoReport): string {
         { title: 'p95', numeric: true },
         { title: 'p99', numeric: true },
       ],
-      barriers.map((row) => [row.boundary, row.outcome, String(row.count), ...[row.p50Ms, row.p95Ms, row.p99Ms].map(duration)]),
+      barriers.map((row) => [
+        row.boundary,
+        row.outcome,
+        String(row.count),
+        ...[row.p50Ms, row.p95Ms, row.p99Ms].map(duration),
+      ]),
     ),
     '',
     `  ${turns.count} turns took ${duration(turns.wallMs)}; ${duration(turns.waitedMs)} of it, ${share}, was waiting. Model and tools cost`,
@@ -28,7 +33,13 @@ export function demoText(report: DemoReport): string {
     recovered.length === 0
       ? '  none'
       : renderTable(
-          [{ title: 'session' }, { title: 'call' }, { title: 'turn', numeric: true }, { title: 'step', numeric: true }, { title: 'outcome' }],
+          [
+            { title: 'session' },
+            { title: 'call' },
+            { title: 'turn', numeric: true },
+            { title: 'step', numeric: true },
+            { title: 'outcome' },
+          ],
           recovered.map((call) => [call.sessionId, call.callId, String(call.turn), String(call.step), call.recovery]),
         ),
     '',
@@ -47,7 +58,10 @@ export function demoText(report: DemoReport): string {
 /** One line a check, with what was seen under it. */
 export function checkLines(checks: readonly Check[]): string {
   return checks
-    .map(({ ok, title, detail }) => `  ${ok ? paint('green', '✓') : paint('red', '✗')} ${title}\n      ${paint('dim', detail)}`)
+    .map(
+      ({ ok, title, detail }) =>
+        `  ${ok ? paint('green', '✓') : paint('red', '✗')} ${title}\n      ${paint('dim', detail)}`,
+    )
     .join('\n')
 }
 

@@ -50,21 +50,37 @@ async function takeTurns({ options, barriers }: DemoStage, live: LiveAgent): Pro
     wallMs += to - from
     waitedMs += barriers.waitedMs(from, to)
     if (turn % perLine === 0 || turn === options.turns) {
-      options.progress(`${turn} of ${options.turns} turns done: ${duration(wallMs)}, ${duration(waitedMs)} of it at barriers`)
+      options.progress(
+        `${turn} of ${options.turns} turns done: ${duration(wallMs)}, ${duration(waitedMs)} of it at barriers`,
+      )
     }
   }
   return { count: options.turns, wallMs, waitedMs, waitedShare: waitedMs / wallMs }
 }
 
 function addTallies({ checks, barriers }: DemoStage, { requests, bodies, harness }: LiveAgent): void {
-  checks.add('request', 'No request reaches the model before the log is durable', { [`${requests.text} found it so`]: requests.ok }, `${requests.text} requests`)
-  checks.add('tool', 'No tool body runs before its call is on disk', { [`${bodies.text} found it there`]: bodies.ok }, `${bodies.text} bodies`)
+  checks.add(
+    'request',
+    'No request reaches the model before the log is durable',
+    { [`${requests.text} found it so`]: requests.ok },
+    `${requests.text} requests`,
+  )
+  checks.add(
+    'tool',
+    'No tool body runs before its call is on disk',
+    { [`${bodies.text} found it there`]: bodies.ok },
+    `${bodies.text} bodies`,
+  )
   const open = harness.ctx.get('checkpoints')?.open().length
   const ids = new Set(barriers.settled.map(({ id }) => id))
   checks.add(
     'records',
     'Every barrier is told once, and none is left open',
-    { 'some were told': ids.size > 0, 'none was told twice': ids.size === barriers.settled.length, 'none is left open': open === 0 },
+    {
+      'some were told': ids.size > 0,
+      'none was told twice': ids.size === barriers.settled.length,
+      'none is left open': open === 0,
+    },
     `${ids.size} barriers`,
   )
 }

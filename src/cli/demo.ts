@@ -58,7 +58,9 @@ export async function runDemo(options: DemoOptions): Promise<DemoReport> {
     turns: live.times,
     recovered: barriers.recovered,
     dir,
-    logs: logs.filter(({ path }) => path !== '').map(({ session, path, events }) => ({ session, path, events: events.length })),
+    logs: logs
+      .filter(({ path }) => path !== '')
+      .map(({ session, path, events }) => ({ session, path, events: events.length })),
     durationMs: performance.now() - startedAt,
   }
 }

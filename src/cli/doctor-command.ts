@@ -20,7 +20,9 @@ export const doctorCommand: CliCommand = {
 
   configure(command: Command): void {
     command
-      .addOption(new Option('--profile <name>', 'the dsh profile to examine (default: the current folder)').conflicts('dir'))
+      .addOption(
+        new Option('--profile <name>', 'the dsh profile to examine (default: the current folder)').conflicts('dir'),
+      )
       .option('--home <folder>', 'the dsh home it belongs to (default: DSH_HOME, else ~/.dsh)')
       .option('--dir <folder>', 'the profile folder or project to examine (default: the current folder)')
       .option('--config <file>', 'a file of rows, where a project has one under a name of its own')

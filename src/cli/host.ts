@@ -41,13 +41,16 @@ export function assertNode(version: string = process.versions.node): void {
  */
 export async function importOnHost<T>(command: string, load: () => Promise<T>): Promise<T> {
   const missing = HOST_PACKAGES.filter((name) => !isInstalled(name))
-  if (missing.length > 0) throw new UsageError(`${command}: ${missing.join(', ')} not installed. ${installHint(command)}`)
+  if (missing.length > 0)
+    throw new UsageError(`${command}: ${missing.join(', ')} not installed. ${installHint(command)}`)
   try {
     return await load()
   } catch (error) {
     // A renamed export of another release is a SyntaxError at link time.
     if (!(error instanceof SyntaxError)) throw error
-    throw new UsageError(`${command}: the installed harness packages do not fit (${error.message}). ${installHint(command)}`)
+    throw new UsageError(
+      `${command}: the installed harness packages do not fit (${error.message}). ${installHint(command)}`,
+    )
   }
 }
 

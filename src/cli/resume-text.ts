@@ -24,7 +24,13 @@ export function resumeText(report: ResumeReport): string {
 
 function table(calls: readonly ResumedCall[]): string {
   return renderTable(
-    [{ title: 'call' }, { title: 'tool' }, { title: 'turn', numeric: true }, { title: 'step', numeric: true }, { title: 'answer' }],
+    [
+      { title: 'call' },
+      { title: 'tool' },
+      { title: 'turn', numeric: true },
+      { title: 'step', numeric: true },
+      { title: 'answer' },
+    ],
     calls.map((call) => [call.callId, call.toolName, String(call.turn), String(call.step), answerOf(call)]),
   )
 }
@@ -53,7 +59,12 @@ function verdict({ ok, calls }: ResumeReport): string {
   }
   if (!ok) return paint('red', 'NOT everything that was checked held.')
   const now = calls.filter(({ state }) => state === 'now').length
-  return paint('green', now === 0 ? 'No call was open. The session took another turn.' : `${count(now, 'open call')} answered. The session took another turn.`)
+  return paint(
+    'green',
+    now === 0
+      ? 'No call was open. The session took another turn.'
+      : `${count(now, 'open call')} answered. The session took another turn.`,
+  )
 }
 
 function count(n: number, noun: string): string {

@@ -4,7 +4,10 @@ import type { Recovery } from '../barrier.ts'
 import type { CallFate } from './session-log.ts'
 
 /** Codes of recovery's answers, and what the policy's records call them. */
-export const RECOVERY_OF: Readonly<Record<string, Recovery>> = { TOOL_OUTCOME_UNKNOWN: 'unknown', TOOL_NOT_STARTED: 'not_started' }
+export const RECOVERY_OF: Readonly<Record<string, Recovery>> = {
+  TOOL_OUTCOME_UNKNOWN: 'unknown',
+  TOOL_NOT_STARTED: 'not_started',
+}
 
 /** One call whose result the agent never got from its tool. */
 export interface ResumedCall {
@@ -22,7 +25,11 @@ export interface ResumedCall {
 }
 
 /** Calls that no tool answered, with recovery's answer from the log `after` it. */
-export function withAnswers(before: readonly CallFate[], after: readonly CallFate[], state: 'now' | 'withheld'): readonly ResumedCall[] {
+export function withAnswers(
+  before: readonly CallFate[],
+  after: readonly CallFate[],
+  state: 'now' | 'withheld',
+): readonly ResumedCall[] {
   return before.flatMap((fate): readonly ResumedCall[] => {
     const { callId, toolName, turn, step, code = '' } = fate
     const call = { callId, toolName, turn, step }
@@ -30,7 +37,13 @@ export function withAnswers(before: readonly CallFate[], after: readonly CallFat
       case 'unresolved':
         return [{ ...call, state: 'unresolved' }]
       case 'open':
-        return [{ ...call, state, answer: after.find((other) => other.callId === callId && other.turn === turn && other.step === step)?.code }]
+        return [
+          {
+            ...call,
+            state,
+            answer: after.find((other) => other.callId === callId && other.turn === turn && other.step === step)?.code,
+          },
+        ]
       case 'answered':
         return code in RECOVERY_OF ? [{ ...call, state: 'earlier', answer: code }] : []
     }

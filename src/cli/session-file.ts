@@ -28,7 +28,9 @@ export function readSessionFile(flag: string, path: string): SessionFile {
   const compression = bytes.length >= 4 && bytes.readUInt32LE(0) === ZSTD_MAGIC ? 'zstd' : 'none'
   const header = parse(headerLine(bytes, compression))
   if (header === undefined) {
-    throw new UsageError(`${flag}: ${path} is not a session log: its first line is no session header (looked for raw JSONL and zstd)`)
+    throw new UsageError(
+      `${flag}: ${path} is not a session log: its first line is no session header (looked for raw JSONL and zstd)`,
+    )
   }
   if (header.version !== SESSION_FORMAT_VERSION) {
     const age = header.version > SESSION_FORMAT_VERSION ? 'newer' : 'older'
@@ -52,7 +54,8 @@ function read(flag: string, path: string): Buffer {
 }
 
 function headerLine(bytes: Buffer, compression: 'zstd' | 'none'): string {
-  const end = (plain: Buffer) => plain.toString('utf8', 0, Math.max(0, Math.min(plain.indexOf(NEWLINE), MAX_HEADER_BYTES)))
+  const end = (plain: Buffer) =>
+    plain.toString('utf8', 0, Math.max(0, Math.min(plain.indexOf(NEWLINE), MAX_HEADER_BYTES)))
   if (compression === 'none') return end(bytes)
   try {
     // The header is a frame of its own.
@@ -74,5 +77,7 @@ function parse(line: string): SessionHeader | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   const { type, id, version, cwd } = value as Record<string, unknown>
   const isHeader = type === 'session' && typeof id === 'string' && id !== '' && typeof version === 'number'
-  return isHeader && (cwd === undefined || (typeof cwd === 'string' && cwd !== '')) ? (value as unknown as SessionHeader) : undefined
+  return isHeader && (cwd === undefined || (typeof cwd === 'string' && cwd !== ''))
+    ? (value as unknown as SessionHeader)
+    : undefined
 }

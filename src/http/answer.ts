@@ -21,7 +21,12 @@ export type Refusal = keyof typeof REASONS
  * Refuse a request; whatever else the client sends is not read.
  * @param reason - one line for people; the name of the status when absent.
  */
-export function refuse(response: ServerResponse, status: Refusal, headers: Record<string, string> = {}, reason?: string): void {
+export function refuse(
+  response: ServerResponse,
+  status: Refusal,
+  headers: Record<string, string> = {},
+  reason?: string,
+): void {
   const type = 'text/plain; charset=utf-8'
   send(response, status, `${reason ?? REASONS[status]}\n`, { 'Content-Type': type, Connection: 'close', ...headers })
 }
@@ -51,7 +56,10 @@ export type Scheme = 'bearer' | 'basic'
  * much of a token was right.
  * @param token - absent: everybody may.
  */
-export function createGuard(token: string | undefined, schemes: readonly Scheme[]): (header: string | undefined) => boolean {
+export function createGuard(
+  token: string | undefined,
+  schemes: readonly Scheme[],
+): (header: string | undefined) => boolean {
   if (token === undefined) return () => true
   const expected = digest(token)
   return (header = '') => {

@@ -26,7 +26,10 @@ const TOKEN_RULE = 'a text of visible ASCII characters without blanks'
  */
 export function listenFields(port: number) {
   return {
-    host: z.string().default('127.0.0.1').description('Address to listen on. Beyond loopback it needs token or allowRemote.'),
+    host: z
+      .string()
+      .default('127.0.0.1')
+      .description('Address to listen on. Beyond loopback it needs token or allowRemote.'),
     port: z.number().min(0).max(65_535).step(1).default(port).description('TCP port. 0 takes a free one.'),
     token: z.string().role('secret').description('Token that a client has to send. Empty: none.'),
     allowRemote: z.boolean().default(false).description('Listen beyond loopback although there is no token.'),

@@ -9,7 +9,16 @@ export interface Asset {
   readonly body: string
 }
 
-const SCRIPTS = ['main.js', 'connection.js', 'verdict.js', 'tables.js', 'barriers.js', 'histograms.js', 'format.js', 'dom.js']
+const SCRIPTS = [
+  'main.js',
+  'connection.js',
+  'verdict.js',
+  'tables.js',
+  'barriers.js',
+  'histograms.js',
+  'format.js',
+  'dom.js',
+]
 
 /** Files by path. */
 export function readAssets(): ReadonlyMap<string, Asset> {

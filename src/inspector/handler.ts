@@ -37,19 +37,26 @@ export function createHandler({ config, log, recorder, streams }: HandlerOptions
   const answer = (request: IncomingMessage, response: ServerResponse): void => {
     if (!isOurs(request.headers.host)) return refuse(response, 403, {}, WRONG_HOST)
     // Basic alone: Firefox asks nobody for a password when Bearer is named, too.
-    if (!isAuthorized(request.headers.authorization)) return refuse(response, 401, { 'WWW-Authenticate': `Basic ${REALM}` })
+    if (!isAuthorized(request.headers.authorization))
+      return refuse(response, 401, { 'WWW-Authenticate': `Basic ${REALM}` })
     const path = pathOf(request.url)
     const asset = assets.get(path)
     if (asset === undefined && path !== STATE && path !== EVENTS) return refuse(response, 404)
     if (!METHODS.includes(request.method ?? '')) return refuse(response, 405, { Allow: METHODS.join(', ') })
-    if (asset !== undefined) return send(response, 200, asset.body, { ...EVERY_HEADER, ...PAGE_HEADERS, 'Content-Type': asset.type })
+    if (asset !== undefined)
+      return send(response, 200, asset.body, { ...EVERY_HEADER, ...PAGE_HEADERS, 'Content-Type': asset.type })
     // A page elsewhere could not read the answer, but it could take all the places.
     if (!isSameOrigin(request)) return refuse(response, 403, {}, WRONG_ORIGIN)
     if (path === STATE) {
-      return send(response, 200, `${JSON.stringify(recorder.state())}\n`, { ...EVERY_HEADER, 'Content-Type': 'application/json' })
+      return send(response, 200, `${JSON.stringify(recorder.state())}\n`, {
+        ...EVERY_HEADER,
+        'Content-Type': 'application/json',
+      })
     }
-    if (streams.full) return refuse(response, 503, { 'Retry-After': '10' }, 'as many pages are open as the inspector serves')
-    if (request.method === 'HEAD') return send(response, 200, '', { ...EVERY_HEADER, 'Content-Type': 'text/event-stream' })
+    if (streams.full)
+      return refuse(response, 503, { 'Retry-After': '10' }, 'as many pages are open as the inspector serves')
+    if (request.method === 'HEAD')
+      return send(response, 200, '', { ...EVERY_HEADER, 'Content-Type': 'text/event-stream' })
     return streams.add(response)
   }
   return async (request, response) => {
@@ -65,7 +72,8 @@ export function createHandler({ config, log, recorder, streams }: HandlerOptions
 
 const STATE = '/api/state'
 const EVENTS = '/api/events'
-const WRONG_HOST = 'this host name is not one of the inspector: use http://127.0.0.1 and its port, or add the name to its config field hosts'
+const WRONG_HOST =
+  'this host name is not one of the inspector: use http://127.0.0.1 and its port, or add the name to its config field hosts'
 const WRONG_ORIGIN = 'only the page of the inspector itself, and programs that are no browsers, may read this'
 
 /** Programs send no `Sec-Fetch-Site`; `none` is an address typed by the user. */

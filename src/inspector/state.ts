@@ -1,5 +1,13 @@
 /** What the inspector knows, as its page and `/api/state` get it. Types only: nothing here runs. */
-import type { Boundary, FlushOutcome, OpenBarrier, Outcome, RecoveredCall, Recovery, SettledBarrier } from '../barrier.ts'
+import type {
+  Boundary,
+  FlushOutcome,
+  OpenBarrier,
+  Outcome,
+  RecoveredCall,
+  Recovery,
+  SettledBarrier,
+} from '../barrier.ts'
 import type { CheckpointState } from '../checkpoints.ts'
 import type { Decision } from '../strategy.ts'
 

@@ -121,7 +121,10 @@ function look(recorder: Recorder): Seen {
     settled: recorder.last.added,
     slowest: recorder.slowest.version,
     recovered: recorder.recoveredCalls.added,
-    open: recorder.open().map(({ id, waiting }) => `${id}${waiting ? 'w' : ''}`).join(),
+    open: recorder
+      .open()
+      .map(({ id, waiting }) => `${id}${waiting ? 'w' : ''}`)
+      .join(),
     failures: consecutiveFailures,
     strategy,
     unflushedSince: unflushedOldestAgeMs === 0 ? undefined : performance.now() - unflushedOldestAgeMs,

@@ -38,7 +38,10 @@ export interface Config {
 }
 
 /** {@link Config} with its defaults filled in; what has none is decided by the variables. */
-export type ResolvedConfig = Resolved<Config, 'signals' | 'serviceName' | 'endpoint' | 'protocol' | 'metricsIntervalMs' | 'exportTimeoutMs'>
+export type ResolvedConfig = Resolved<
+  Config,
+  'signals' | 'serviceName' | 'endpoint' | 'protocol' | 'metricsIntervalMs' | 'exportTimeoutMs'
+>
 
 const MILLISECONDS = `a number of milliseconds from 1 to ${MAX_TIMER_MS}`
 const milliseconds = () => z.number().min(1).max(MAX_TIMER_MS)
@@ -53,10 +56,16 @@ export const Config: z<Config, ResolvedConfig> = checked<Config, ResolvedConfig>
       .default(undefined as never)
       .description('What to export: traces, metrics. Empty: what OTEL_TRACES_EXPORTER and OTEL_METRICS_EXPORTER say.'),
     serviceName: z.string().description('Name of this service. Empty: OTEL_SERVICE_NAME, else dsh.'),
-    endpoint: z.string().description('Base URL of the collector. Empty: OTEL_EXPORTER_OTLP_ENDPOINT, else http://localhost:4318.'),
+    endpoint: z
+      .string()
+      .description('Base URL of the collector. Empty: OTEL_EXPORTER_OTLP_ENDPOINT, else http://localhost:4318.'),
     protocol: z.union([...PROTOCOLS]).description('Encoding. Empty: OTEL_EXPORTER_OTLP_PROTOCOL, else http/protobuf.'),
-    headers: z.dict(z.string().role('secret')).description('Headers of each export, added to OTEL_EXPORTER_OTLP_HEADERS.'),
-    metricsIntervalMs: milliseconds().description('Time between two exports of metrics. Empty: OTEL_METRIC_EXPORT_INTERVAL.'),
+    headers: z
+      .dict(z.string().role('secret'))
+      .description('Headers of each export, added to OTEL_EXPORTER_OTLP_HEADERS.'),
+    metricsIntervalMs: milliseconds().description(
+      'Time between two exports of metrics. Empty: OTEL_METRIC_EXPORT_INTERVAL.',
+    ),
     exportTimeoutMs: milliseconds().description('Limit on one export. Empty: OTEL_EXPORTER_OTLP_TIMEOUT.'),
     shutdownTimeoutMs: milliseconds().default(3_000).description('Longest wait for the last export at unload.'),
   }),
@@ -77,11 +86,14 @@ hideSecrets(Config)
 
 /** A refused header or URL is not shown: it may be right but for one character. */
 function hideSecrets(schema: object): void {
-  const { '~standard': standard } = schema as { '~standard': { validate: (this: void, input: unknown) => { issues?: { message: string }[] } } }
+  const { '~standard': standard } = schema as {
+    '~standard': { validate: (this: void, input: unknown) => { issues?: { message: string }[] } }
+  }
   const { validate } = standard
   standard.validate = (input) => {
     const result = validate(input)
-    for (const issue of result.issues ?? []) issue.message = issue.message.replace(/(: (?:headers|endpoint) must be .*?), got .*/s, '$1')
+    for (const issue of result.issues ?? [])
+      issue.message = issue.message.replace(/(: (?:headers|endpoint) must be .*?), got .*/s, '$1')
     return result
   }
 }
@@ -92,5 +104,7 @@ function isHttpUrl(text: string): boolean {
 
 /** What `node:http` accepts: anything else would fail at each export, long after load. */
 function areHeaders(headers: Record<string, string>): boolean {
-  return Object.entries(headers).every(([key, value]) => /^[\w!#$%&'*+.^`|~-]+$/.test(key) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value))
+  return Object.entries(headers).every(
+    ([key, value]) => /^[\w!#$%&'*+.^`|~-]+$/.test(key) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value),
+  )
 }

@@ -14,14 +14,20 @@ export function diagLevel(): DiagLogLevel {
  * A logger for the API's `diag`. Errors and warnings are held to one line a minute each; what is below them was asked for
  * with OTEL_LOG_LEVEL and is passed on.
  */
-export function createDiagLogger(logger: Pick<Logger, 'debug' | 'info'>, log: LimitedLog, redact: (text: string) => string): DiagLogger {
-  const say = (write: (message: string) => void) => (...args: unknown[]) => {
-    try {
-      write(redact(describe(args)))
-    } catch {
-      // The host's logger failed, or an argument turned hostile when printed: there is nowhere left to say so.
+export function createDiagLogger(
+  logger: Pick<Logger, 'debug' | 'info'>,
+  log: LimitedLog,
+  redact: (text: string) => string,
+): DiagLogger {
+  const say =
+    (write: (message: string) => void) =>
+    (...args: unknown[]) => {
+      try {
+        write(redact(describe(args)))
+      } catch {
+        // The host's logger failed, or an argument turned hostile when printed: there is nowhere left to say so.
+      }
     }
-  }
   return {
     error: (...args) => log.warn('sdk error', () => `OpenTelemetry: ${redact(describe(args))}`),
     warn: (...args) => log.warn('sdk warning', () => `OpenTelemetry: ${redact(describe(args))}`),
@@ -47,7 +53,8 @@ export function createRedactor(config: ResolvedConfig): (text: string) => string
   for (const url of [config.endpoint, ...ENDPOINTS.map(readEnv)]) {
     if (url === undefined || !URL.canParse(url)) continue
     const { username, password, search, searchParams } = new URL(url)
-    for (const part of [username, password, search.slice(1), ...searchParams.values()]) for (const form of [part, decoded(part)]) add(form)
+    for (const part of [username, password, search.slice(1), ...searchParams.values()])
+      for (const form of [part, decoded(part)]) add(form)
   }
   // The longest first, or a secret that begins with another one would leave its end behind.
   const ordered = [...secrets].sort((a, b) => b.length - a.length)
@@ -70,7 +77,10 @@ function describe(args: readonly unknown[]): string {
     if (arg instanceof Error) return summary(arg)
     return typeof arg === 'string' ? readable(arg) : ''
   })
-  return words.filter((word) => word !== '').join(' ').slice(0, MAX_LENGTH)
+  return words
+    .filter((word) => word !== '')
+    .join(' ')
+    .slice(0, MAX_LENGTH)
 }
 
 /** The SDK hands its errors over as one line of JSON. */
@@ -87,8 +97,13 @@ function readable(text: string): string {
 
 /** Never `data`, the body of the answer: a server may echo what it got. */
 function summary(error: { name?: unknown; message?: unknown; code?: unknown }): string {
-  const parts = [error.name, error.message, error.code].filter((part) => typeof part === 'string' || typeof part === 'number')
-  return parts.map((part) => String(part).split('\n', 1)[0]).filter(Boolean).join(': ')
+  const parts = [error.name, error.message, error.code].filter(
+    (part) => typeof part === 'string' || typeof part === 'number',
+  )
+  return parts
+    .map((part) => String(part).split('\n', 1)[0])
+    .filter(Boolean)
+    .join(': ')
 }
 
 function decoded(text: string): string {

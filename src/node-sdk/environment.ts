@@ -42,15 +42,21 @@ export function planOf(config: ResolvedConfig): Plan {
     })
   }
   const protocolOf = (signal: Signal): Protocol => {
-    const name = config.protocol ?? readEnv(`OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_PROTOCOL`) ?? readEnv('OTEL_EXPORTER_OTLP_PROTOCOL')
+    const name =
+      config.protocol ??
+      readEnv(`OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_PROTOCOL`) ??
+      readEnv('OTEL_EXPORTER_OTLP_PROTOCOL')
     if (name === undefined) return DEFAULT_PROTOCOL
     const protocol = PROTOCOLS.find((known) => known === name)
     if (protocol === undefined) {
-      refusals.push(`OTEL_EXPORTER_OTLP_PROTOCOL=${name} is not one of ${PROTOCOLS.join(', ')}: ${signal} use ${DEFAULT_PROTOCOL}`)
+      refusals.push(
+        `OTEL_EXPORTER_OTLP_PROTOCOL=${name} is not one of ${PROTOCOLS.join(', ')}: ${signal} use ${DEFAULT_PROTOCOL}`,
+      )
     }
     return protocol ?? DEFAULT_PROTOCOL
   }
-  const each = <T>(read: (signal: Signal) => T) => ({ traces: read('traces'), metrics: read('metrics') }) satisfies Record<Signal, T>
+  const each = <T>(read: (signal: Signal) => T) =>
+    ({ traces: read('traces'), metrics: read('metrics') }) satisfies Record<Signal, T>
   const exporters = each(exportersOf)
   const protocols = each(protocolOf)
   for (const signal of SIGNALS) {
@@ -65,7 +71,8 @@ const DEFAULT_PROTOCOL: Protocol = 'http/protobuf'
 
 function refusalOf(signal: Signal, name: string): string {
   const variable = `OTEL_${signal.toUpperCase()}_EXPORTER=${name}`
-  if (name === 'prometheus') return `${variable} is not supported here: mount dsh-checkpoint-otel/prometheus, which needs no SDK`
+  if (name === 'prometheus')
+    return `${variable} is not supported here: mount dsh-checkpoint-otel/prometheus, which needs no SDK`
   return `${variable} is not supported: send otlp to a collector, which converts it; console and none work too`
 }
 
@@ -77,10 +84,14 @@ function* unsupported(): Generator<string> {
   if (logs.length > 0 && !logs.includes('none')) {
     yield 'OTEL_LOGS_EXPORTER is not supported: logs are not exported; start your own SDK with node --import for them'
   }
-  const detectors = listOf('OTEL_NODE_RESOURCE_DETECTORS').filter((name) => !['none', 'env', 'serviceinstance', 'service'].includes(name))
+  const detectors = listOf('OTEL_NODE_RESOURCE_DETECTORS').filter(
+    (name) => !['none', 'env', 'serviceinstance', 'service'].includes(name),
+  )
   if (detectors.length > 0) {
-    yield `OTEL_NODE_RESOURCE_DETECTORS=${detectors.join()} is not used, because command lines can hold prompts: ` +
+    yield (
+      `OTEL_NODE_RESOURCE_DETECTORS=${detectors.join()} is not used, because command lines can hold prompts: ` +
       'put what you need into OTEL_RESOURCE_ATTRIBUTES'
+    )
   }
 }
 

@@ -53,7 +53,8 @@ export class Connections {
   }
 
   #file(kind: string): Buffer | undefined {
-    const path = readEnv(`OTEL_EXPORTER_OTLP_${this.#signal.toUpperCase()}_${kind}`) ?? readEnv(`OTEL_EXPORTER_OTLP_${kind}`)
+    const path =
+      readEnv(`OTEL_EXPORTER_OTLP_${this.#signal.toUpperCase()}_${kind}`) ?? readEnv(`OTEL_EXPORTER_OTLP_${kind}`)
     return path === undefined ? undefined : readFileSync(path)
   }
 }
@@ -64,11 +65,17 @@ function fail(_options: unknown, done?: (error: Error | null, stream: never) => 
 
 /** An error the exporter takes as final: with a network error code it would try again. */
 function closed(): Error {
-  return Object.assign(new Error('the endpoint did not take it before the plugin was unloaded'), { code: 'CHECKPOINT_TELEMETRY_CLOSED' })
+  return Object.assign(new Error('the endpoint did not take it before the plugin was unloaded'), {
+    code: 'CHECKPOINT_TELEMETRY_CLOSED',
+  })
 }
 
 /** OTLP exporter for spans. */
-export async function createSpanExporter(protocol: Protocol, config: ResolvedConfig, connections: Connections): Promise<SpanExporter> {
+export async function createSpanExporter(
+  protocol: Protocol,
+  config: ResolvedConfig,
+  connections: Connections,
+): Promise<SpanExporter> {
   const options = optionsOf('traces', protocol, config, connections)
   switch (protocol) {
     case 'http/protobuf':

@@ -14,10 +14,8 @@ export interface RunningSdk {
 
 /** Build and register an SDK. Throws what its parts throw; nothing is registered then. */
 export async function startSdk(plan: Plan, config: ResolvedConfig, registration: Registration): Promise<RunningSdk> {
-  const [{ NodeSDK }, { defaultResource, envDetector, resourceFromAttributes, serviceInstanceIdDetector }] = await Promise.all([
-    import('@opentelemetry/sdk-node'),
-    import('@opentelemetry/resources'),
-  ])
+  const [{ NodeSDK }, { defaultResource, envDetector, resourceFromAttributes, serviceInstanceIdDetector }] =
+    await Promise.all([import('@opentelemetry/sdk-node'), import('@opentelemetry/resources')])
   const connections = [new Connections('traces'), new Connections('metrics')] as const
   const spanProcessors = await createSpanProcessors(plan, config, connections[0])
   const metricReaders = await createMetricReaders(plan, config, connections[1])
@@ -78,9 +76,14 @@ async function createMetricReaders({ exporters, protocols }: Plan, config: Resol
   )
 }
 
-const timeoutFromEnv = () => readPositive('OTEL_EXPORTER_OTLP_METRICS_TIMEOUT') ?? readPositive('OTEL_EXPORTER_OTLP_TIMEOUT')
+const timeoutFromEnv = () =>
+  readPositive('OTEL_EXPORTER_OTLP_METRICS_TIMEOUT') ?? readPositive('OTEL_EXPORTER_OTLP_TIMEOUT')
 
-async function stop(sdk: { shutdown(): Promise<void> }, connections: readonly Connections[], timeoutMs: number): Promise<void> {
+async function stop(
+  sdk: { shutdown(): Promise<void> },
+  connections: readonly Connections[],
+  timeoutMs: number,
+): Promise<void> {
   const { promise: expired, resolve: expire } = Promise.withResolvers<boolean>()
   // Not unref'd: while the last export runs, nothing else may keep the process alive.
   const timers = [

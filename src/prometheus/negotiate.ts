@@ -83,7 +83,8 @@ function parseAccept(header: string): AcceptedRange[] {
     const [media = '', ...parameters] = part.split(';').map((piece) => piece.trim())
     const [type = '', subtype = ''] = media.split('/')
     const quality = qualityOf(parameterOf(parameters, 'q'))
-    if (type !== '' && subtype !== '') ranges.push({ type, subtype, version: parameterOf(parameters, 'version'), quality })
+    if (type !== '' && subtype !== '')
+      ranges.push({ type, subtype, version: parameterOf(parameters, 'version'), quality })
   }
   return ranges
 }

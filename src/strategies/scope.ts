@@ -19,8 +19,14 @@ export const scopeFields = {
     .union([z.const('include'), z.const('exclude'), z.const('only')])
     .default('include')
     .description('Whether subagents take part: with all others, not at all, or alone.'),
-  agents: z.array(z.string()).default([]).description('Agent ids or presets it applies to, names or globs. Empty: all.'),
-  exceptAgents: z.array(z.string()).default([]).description('Agent ids or presets it does not apply to, names or globs.'),
+  agents: z
+    .array(z.string())
+    .default([])
+    .description('Agent ids or presets it applies to, names or globs. Empty: all.'),
+  exceptAgents: z
+    .array(z.string())
+    .default([])
+    .description('Agent ids or presets it does not apply to, names or globs.'),
 }
 
 /** The rules of {@link scopeFields} in words. */

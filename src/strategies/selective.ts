@@ -7,7 +7,15 @@ import z from '@deepseek-ai/schemastery'
 import { checked, resolve } from '../config.ts'
 import { SCOPE_NAME } from '../semconv.ts'
 import { FLUSH, type CheckpointStrategy, type Decision } from '../strategy.ts'
-import { createMatcher, createScope, isPatternList, scopeChecks, scopeFields, scopeRules, type ScopeConfig } from './scope.ts'
+import {
+  createMatcher,
+  createScope,
+  isPatternList,
+  scopeChecks,
+  scopeFields,
+  scopeRules,
+  type ScopeConfig,
+} from './scope.ts'
 
 const PLUGIN = `${SCOPE_NAME}/strategies/selective`
 
@@ -38,7 +46,9 @@ function createStrategy(config: Required<Config>): CheckpointStrategy {
     name: 'selective',
     decide(barrier) {
       const { boundary, toolName } = barrier
-      return boundary === 'tool' && toolName !== undefined && isReleased(toolName) && applies(barrier) ? RELEASED : FLUSH
+      return boundary === 'tool' && toolName !== undefined && isReleased(toolName) && applies(barrier)
+        ? RELEASED
+        : FLUSH
     },
   }
 }

@@ -79,7 +79,8 @@ function checkTranscript(stage: Stage): void {
     }
   }
   for (const callId of stage.ran) {
-    if (!called.has(callId)) findings.add('unrecorded', `the body of call ${callId} ran, but the session has no such call`)
+    if (!called.has(callId))
+      findings.add('unrecorded', `the body of call ${callId} ran, but the session has no such call`)
   }
   if (new Set(stage.ran).size !== stage.ran.length) findings.add('twice', 'a tool body ran twice for one call')
 }
@@ -90,14 +91,17 @@ async function checkLog(stage: Stage): Promise<void> {
   await harness.ctx.sessions.flush(agent.session)
   const seqs = seqsOf(await stage.log())
   const broken = seqs.findIndex((seq, index) => seq !== index)
-  if (broken !== -1) findings.add('log', `the log on disk is not contiguous: event ${broken} is followed by ${seqs[broken]}`)
+  if (broken !== -1)
+    findings.add('log', `the log on disk is not contiguous: event ${broken} is followed by ${seqs[broken]}`)
   if (seqs.length !== agent.session.seq) {
     findings.add('lost', `the log on disk holds ${seqs.length} events after a flush, the session ${agent.session.seq}`)
   }
 }
 
 /** The events of a log file, rows of packed chunks included. */
-export function eventsOf(lines: readonly string[]): readonly { type: string; seq: number; data: Record<string, unknown> }[] {
+export function eventsOf(
+  lines: readonly string[],
+): readonly { type: string; seq: number; data: Record<string, unknown> }[] {
   return lines.slice(1).flatMap((line) => decodeStorageRecord(JSON.parse(line)) as never[])
 }
 

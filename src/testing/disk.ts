@@ -39,7 +39,11 @@ export class Disk {
       this.#durable.set(meta.id, (events.at(-1)?.seq ?? -1) + 1)
     }
     this.plugin = class extends JsonlSessionPersistence {
-      override async appendBatch(meta: SessionHeader, events: readonly SessionEvent[], isMaterialized: boolean): Promise<void> {
+      override async appendBatch(
+        meta: SessionHeader,
+        events: readonly SessionEvent[],
+        isMaterialized: boolean,
+      ): Promise<void> {
         await enter(meta, events)
         await super.appendBatch(meta, events, isMaterialized)
         done(meta, events, this.locate(meta).path)

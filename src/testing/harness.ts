@@ -111,7 +111,11 @@ export async function createHarness(options: HarnessOptions): Promise<Harness> {
   await mount(ToolRuntime, {})
   await mount(AgentRegistry)
   const { root, compression = 'zstd', writeBatchMaxDelayMs = 200, maxParallelToolCalls = 10 } = options
-  const persistence = await mount(options.persistence ?? JsonlSessionPersistence, { root, compression, writeBatchMaxDelayMs })
+  const persistence = await mount(options.persistence ?? JsonlSessionPersistence, {
+    root,
+    compression,
+    writeBatchMaxDelayMs,
+  })
   const plugins: Fiber[] = []
   for (const [plugin, config] of options.plugins ?? []) plugins.push(await mount(plugin, config))
   await mount(AgentLoop, { maxParallelToolCalls, agents: [] })

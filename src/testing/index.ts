@@ -4,7 +4,15 @@
  *
  * It needs the harness packages and fast-check, which a project that writes strategies has as development dependencies.
  */
-import { createReport, Findings, SCENARIOS, textOf, type Report, type ScenarioName, type ScenarioResult } from './report.ts'
+import {
+  createReport,
+  Findings,
+  SCENARIOS,
+  textOf,
+  type Report,
+  type ScenarioName,
+  type ScenarioResult,
+} from './report.ts'
 import { cancellation } from './scenarios/cancellation.ts'
 import { crash } from './scenarios/crash.ts'
 import { decisions } from './scenarios/decisions.ts'
@@ -33,11 +41,16 @@ const SUITE_LIMIT_MS = 120_000
  * @returns the report; findings do not throw.
  * @throws when the module cannot be imported.
  */
-export async function checkStrategy(strategy: object | string | URL, config?: unknown, options: SuiteOptions = {}): Promise<Report> {
+export async function checkStrategy(
+  strategy: object | string | URL,
+  config?: unknown,
+  options: SuiteOptions = {},
+): Promise<Report> {
   const subject = await createSubject(strategy, config, options)
   const findings = new Findings()
   const results: ScenarioResult[] = []
-  const onUnhandled = (reason: unknown) => findings.add('unhandled', `a promise was rejected and nobody handled it: ${describeError(reason)}`)
+  const onUnhandled = (reason: unknown) =>
+    findings.add('unhandled', `a promise was rejected and nobody handled it: ${describeError(reason)}`)
   process.on('unhandledRejection', onUnhandled)
   try {
     for (const scenario of SCENARIOS) {
@@ -97,8 +110,10 @@ export function describeStrategy(
 
 function reasonToSkip(scenario: ScenarioName, { module }: Subject, findings: Findings): string | undefined {
   const needed = BASIC.includes(scenario) ? BASIC.slice(0, 1) : BASIC
-  if (needed.some((basic) => basic !== scenario && findings.of(basic).length > 0)) return 'repair the findings above first'
-  if (scenario === 'crash' && module === undefined) return 'give the URL of the strategy module to have a process killed'
+  if (needed.some((basic) => basic !== scenario && findings.of(basic).length > 0))
+    return 'repair the findings above first'
+  if (scenario === 'crash' && module === undefined)
+    return 'give the URL of the strategy module to have a process killed'
   return undefined
 }
 

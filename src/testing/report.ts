@@ -91,10 +91,13 @@ export function createReport(seed: number, scenarios: readonly ScenarioResult[],
     scenarios,
     findings: all,
     toString() {
-      const head = all.length === 0 ? 'conforms' : `does not conform: ${all.length} finding${all.length === 1 ? '' : 's'}`
+      const head =
+        all.length === 0 ? 'conforms' : `does not conform: ${all.length} finding${all.length === 1 ? '' : 's'}`
       const lines = [`strategy "${strategy}" ${head} (seed ${seed})`]
       for (const { name, outcome, note, durationMs } of scenarios) {
-        lines.push(`  ${outcome.padEnd(7)} ${name} (${Math.round(durationMs)} ms)${note === undefined ? '' : `: ${note}`}`)
+        lines.push(
+          `  ${outcome.padEnd(7)} ${name} (${Math.round(durationMs)} ms)${note === undefined ? '' : `: ${note}`}`,
+        )
         for (const finding of findings.of(name)) lines.push(`    - ${textOf(finding)}`)
       }
       return lines.join('\n')

@@ -204,6 +204,9 @@ export class Stage {
   #decided(matches: (record: SettledBarrier) => boolean): string {
     const record = this.records.findLast(matches)
     if (record === undefined) return ''
-    return `; the strategy answered "${record.decision}" at \`${record.boundary}\`` + (record.reason === undefined ? '' : ` (${record.reason})`)
+    return (
+      `; the strategy answered "${record.decision}" at \`${record.boundary}\`` +
+      (record.reason === undefined ? '' : ` (${record.reason})`)
+    )
   }
 }

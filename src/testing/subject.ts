@@ -41,7 +41,11 @@ export interface Subject {
  * Fill in the options.
  * @param strategy - the plugin, or the URL of the module that exports it as its default.
  */
-export async function createSubject(strategy: object | string | URL, config: unknown, options: SuiteOptions): Promise<Subject> {
+export async function createSubject(
+  strategy: object | string | URL,
+  config: unknown,
+  options: SuiteOptions,
+): Promise<Subject> {
   const module = typeof strategy === 'string' || strategy instanceof URL ? String(strategy) : undefined
   return {
     plugin: module === undefined ? (strategy as object) : await importPlugin(module),

@@ -14,7 +14,12 @@ import SystemPrompt from '@deepseek-ai/dsh-system-prompt'
 import ToolRuntime from '@deepseek-ai/dsh-tools'
 import { context, metrics, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
-import { AggregationTemporality, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics'
 import { BatchSpanProcessor, TracerProvider, type SpanExporter } from '@opentelemetry/sdk-trace'
 import Table from 'cli-table3'
 import * as policy from '../../src/index.ts'
@@ -152,7 +157,8 @@ for (let round = -3; round < ROUNDS; round += 1) {
       const start = process.hrtime.bigint()
       await variant.run[boundary](BATCH)
       const each = Number(process.hrtime.bigint() - start) / 1_000 / BATCH
-      if (round >= 0) microseconds.set(key(variant, boundary), [...(microseconds.get(key(variant, boundary)) ?? []), each])
+      if (round >= 0)
+        microseconds.set(key(variant, boundary), [...(microseconds.get(key(variant, boundary)) ?? []), each])
     }
     if (variant.sdk === 'full') unregisterSdk()
   }
@@ -170,7 +176,14 @@ const rows = variants.map((variant) => ({
     }),
   ),
 }))
-const report = { node: process.version, rounds: ROUNDS, batch: BATCH, rows, chunk: await chunkCost(), heap: await heapPerBarrier() }
+const report = {
+  node: process.version,
+  rounds: ROUNDS,
+  batch: BATCH,
+  rows,
+  chunk: await chunkCost(),
+  heap: await heapPerBarrier(),
+}
 if (values.json) console.log(JSON.stringify(report, null, 2))
 else print(report)
 process.exit(0)
@@ -182,21 +195,37 @@ async function chunkCost() {
     for (let i = 0; i < CHUNKS; i += 1) yield { type: 'text-delta', index: 0, text: 'x' }
   }
   const apps = await Promise.all(
-    [['none', []], ['stock', [stock]], ['ours', [policy]]].map(async ([name, plugins]) => {
+    [
+      ['none', []],
+      ['stock', [stock]],
+      ['ours', [policy]],
+    ].map(async ([name, plugins]) => {
       const ctx = new Context()
-      for (const [plugin, config] of [[SystemPrompt], [LlmRuntime], [SessionStore], [ToolRuntime, {}], [AgentRegistry]] as const) {
+      for (const [plugin, config] of [
+        [SystemPrompt],
+        [LlmRuntime],
+        [SessionStore],
+        [ToolRuntime, {}],
+        [AgentRegistry],
+      ] as const) {
         await (ctx.plugin(plugin as never, config as never) as unknown as { await(): Promise<unknown> }).await()
       }
       ctx.provide('sessionPersistence', {})
       ctx.on('session/flush', () => Promise.resolve())
-      for (const plugin of plugins as object[]) await (ctx.plugin(plugin as never, undefined as never) as unknown as { await(): Promise<unknown> }).await()
+      for (const plugin of plugins as object[])
+        await (ctx.plugin(plugin as never, undefined as never) as unknown as { await(): Promise<unknown> }).await()
       const session = ctx.sessions.create(SessionId(`chunks-${String(name)}`))
       return { name: String(name), ctx, session, nanos: [] as number[] }
     }),
   )
   for (let round = -2; round < 15; round += 1) {
     for (const app of shuffle(apps)) {
-      const stream = app.ctx.waterfall(app.ctx.llm as never, 'llm/stream', { provider: 's', model: 'm', messages: [], sessionId: app.session.id } as never, many)
+      const stream = app.ctx.waterfall(
+        app.ctx.llm as never,
+        'llm/stream',
+        { provider: 's', model: 'm', messages: [], sessionId: app.session.id } as never,
+        many,
+      )
       const start = process.hrtime.bigint()
       for await (const chunk of stream) void chunk
       if (round >= 0) app.nanos.push(Number(process.hrtime.bigint() - start) / CHUNKS)
@@ -220,7 +249,9 @@ async function heapPerBarrier() {
 }
 
 function print({ chunk, heap, ...head }: typeof report): void {
-  console.log(`Node ${head.node}, ${head.rounds} shuffled rounds of ${head.batch} barriers; µs per barrier (ratio to stock)`)
+  console.log(
+    `Node ${head.node}, ${head.rounds} shuffled rounds of ${head.batch} barriers; µs per barrier (ratio to stock)`,
+  )
   const table = new Table({ head: ['variant', ...BOUNDARIES], style: { head: [], border: [] } })
   for (const { variant, boundaries } of head.rows) {
     table.push([
@@ -232,8 +263,16 @@ function print({ chunk, heap, ...head }: typeof report): void {
     ])
   }
   console.log(table.toString())
-  console.log(`per stream chunk, ns: ${Object.entries(chunk).map(([name, nanos]) => `${name} ${nanos.toFixed(0)}`).join(', ')}`)
-  console.log(heap === undefined ? 'heap: run with --expose-gc' : `heap: ${heap.bytesEach.toFixed(3)} bytes kept per barrier over ${heap.barriers}`)
+  console.log(
+    `per stream chunk, ns: ${Object.entries(chunk)
+      .map(([name, nanos]) => `${name} ${nanos.toFixed(0)}`)
+      .join(', ')}`,
+  )
+  console.log(
+    heap === undefined
+      ? 'heap: run with --expose-gc'
+      : `heap: ${heap.bytesEach.toFixed(3)} bytes kept per barrier over ${heap.barriers}`,
+  )
 }
 
 function median(list: readonly number[]): number {

@@ -19,5 +19,7 @@ for (const [name, target] of Object.entries(TARGETS)) {
   const median = (list: number[]) => list.toSorted((a, b) => a - b)[list.length >> 1] ?? Number.NaN
   const own = median(samples.map((sample) => sample.own))
   const ratio = median(samples.map((sample) => sample.own / sample.host))
-  console.log(`import of ${name} after the host: ${own.toFixed(1)} ms, ${ratio.toFixed(2)} of the host's own import (${ROUNDS} processes)`)
+  console.log(
+    `import of ${name} after the host: ${own.toFixed(1)} ms, ${ratio.toFixed(2)} of the host's own import (${ROUNDS} processes)`,
+  )
 }

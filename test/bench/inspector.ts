@@ -18,7 +18,9 @@ import { Recorder } from '../../src/inspector/recorder.ts'
 import { createHarness, createTool, ScriptedModel } from '../../src/testing/harness.ts'
 
 const PORT = 29_466
-const { values } = parseArgs({ options: { rounds: { type: 'string', default: '5' }, seconds: { type: 'string', default: '4' } } })
+const { values } = parseArgs({
+  options: { rounds: { type: 'string', default: '5' }, seconds: { type: 'string', default: '4' } },
+})
 const ROUNDS = Number(values.rounds)
 const IDLE_MS = Number(values.seconds) * 1_000
 const TURNS = 40
@@ -32,7 +34,9 @@ const { agent } = await harness.createAgent()
 await turns(10)
 const [record] = await recordsOf(() => turns(1))
 
-const results = Object.fromEntries(Object.keys(PAGES).map((name) => [name, { idle: [] as number[], busy: [] as number[] }]))
+const results = Object.fromEntries(
+  Object.keys(PAGES).map((name) => [name, { idle: [] as number[], busy: [] as number[] }]),
+)
 for (let round = 0; round < ROUNDS; round += 1) {
   for (const [name, pages] of Object.entries(PAGES)) {
     const fiber = pages === undefined ? undefined : await harness.mount(inspector, { port: PORT })
@@ -51,7 +55,12 @@ for (let round = 0; round < ROUNDS; round += 1) {
 const table = new Table({ head: ['inspector', 'event loop when idle, %', 'turn of 5 barriers, ms', 'ratio'] })
 const base = median(results['none']?.busy ?? [])
 for (const [name, { idle, busy }] of Object.entries(results)) {
-  table.push([name, median(idle).toFixed(3), `${median(busy).toFixed(2)} (${Math.min(...busy).toFixed(2)} to ${Math.max(...busy).toFixed(2)})`, (median(busy) / base).toFixed(3)])
+  table.push([
+    name,
+    median(idle).toFixed(3),
+    `${median(busy).toFixed(2)} (${Math.min(...busy).toFixed(2)} to ${Math.max(...busy).toFixed(2)})`,
+    (median(busy) / base).toFixed(3),
+  ])
 }
 console.log(table.toString())
 const recorder = new Recorder(harness.ctx.checkpoints)

@@ -49,7 +49,10 @@ const harness = await createHarness({
   compression: 'none',
   model,
   plugins: [[control]],
-  tools: [createTool('write', (_args, exec) => void bodies.push(exec.callId)), createTool('read', () => 'ok', { parallel: true })],
+  tools: [
+    createTool('write', (_args, exec) => void bodies.push(exec.callId)),
+    createTool('read', () => 'ok', { parallel: true }),
+  ],
 })
 const { ctx } = harness
 const plugins = createPlugins(sink.endpoint)
@@ -113,7 +116,8 @@ async function round(number: number): Promise<void> {
   flushes.delay = () => (below(3) === 0 ? below(4) : 0)
   const mounted: Fiber[] = []
   const pending: Promise<unknown>[] = []
-  const tolerate = (promise: PromiseLike<unknown>) => void pending.push(Promise.resolve(promise).then(undefined, () => {}))
+  const tolerate = (promise: PromiseLike<unknown>) =>
+    void pending.push(Promise.resolve(promise).then(undefined, () => {}))
   const order = plugins.filter(({ often }) => random() < often).sort(() => random() - 0.5)
   for (const { create } of order) {
     const [plugin, config] = create(below)
@@ -145,7 +149,8 @@ async function round(number: number): Promise<void> {
 /** Nothing of ours is known to the host or to the process. */
 function examine(when: string): void {
   const left = (what: string, value: unknown, wanted: unknown) => {
-    if (JSON.stringify(value) !== JSON.stringify(wanted)) problems.push(`${when}: ${what}: ${JSON.stringify(value)}, expected ${JSON.stringify(wanted)}`)
+    if (JSON.stringify(value) !== JSON.stringify(wanted))
+      problems.push(`${when}: ${what}: ${JSON.stringify(value)}, expected ${JSON.stringify(wanted)}`)
   }
   left('services', [ctx.get('checkpoints') !== undefined, ctx.get('checkpointStrategy') !== undefined], [false, false])
   left('plugins', [...ctx.registry.values()].filter(({ fibers }) => fibers.length > 0).length, host.plugins)
@@ -180,27 +185,41 @@ async function mountOnce(when: string, wholeTurn: boolean): Promise<void> {
     wanted.push('step', 'request', 'tool', 'step', 'request', 'turn')
     await eventually(SETTLE_MS, () => ctx.checkpoints.open().length === 0 && told.length === wanted.length)
   }
-  if (told.join() !== wanted.join() || flushes.count !== wanted.length) problems.push(`${when}: barriers ${told.join()}, ${flushes.count} flushes`)
+  if (told.join() !== wanted.join() || flushes.count !== wanted.length)
+    problems.push(`${when}: barriers ${told.join()}, ${flushes.count} flushes`)
   if (ctx.checkpoints.open().length > 0) problems.push(`${when}: open barriers`)
   await fiber.dispose()
 }
 
 function hooks(): Record<string, number> {
   const all = (ctx.events as unknown as { _hooks: Record<string, unknown[]> })._hooks
-  return Object.fromEntries(Object.entries(all).filter(([, list]) => list.length > 0).map(([name, list]) => [name, list.length]))
+  return Object.fromEntries(
+    Object.entries(all)
+      .filter(([, list]) => list.length > 0)
+      .map(([name, list]) => [name, list.length]),
+  )
 }
 
 function processListeners(): string[] {
-  return process.eventNames().map((name) => `${String(name)} ${process.listenerCount(name)}`).sort()
+  return process
+    .eventNames()
+    .map((name) => `${String(name)} ${process.listenerCount(name)}`)
+    .sort()
 }
 
 function slots(): string[] {
-  const registry = (globalThis as Record<symbol, Record<string, unknown> | undefined>)[Symbol.for('opentelemetry.js.api.1')] ?? {}
+  const registry =
+    (globalThis as Record<symbol, Record<string, unknown> | undefined>)[Symbol.for('opentelemetry.js.api.1')] ?? {}
   return Object.keys(registry).filter((key) => key !== 'version' && registry[key] !== undefined)
 }
 
 /** Sockets, servers and timers, sorted; the agent's own writes come and go. */
-const resources = () => process.getActiveResourcesInfo().filter((name) => !/^(FSReqPromise|Immediate)$/.test(name)).sort().join()
+const resources = () =>
+  process
+    .getActiveResourcesInfo()
+    .filter((name) => !/^(FSReqPromise|Immediate)$/.test(name))
+    .sort()
+    .join()
 const files = () => readdirSync('/proc/self/fd').length
 
 // Everything has been loaded once before anything is counted.
@@ -223,8 +242,10 @@ const before = { resources: resources(), files: files() }
 
 for (let number = 1; number <= rounds && problems.length < 10; number += 1) await round(number)
 
-if (!(await eventually(SETTLE_MS, () => resources() === before.resources))) problems.push(`resources: ${resources()}, expected ${before.resources}`)
-if (!(await eventually(SETTLE_MS, () => files() <= before.files))) problems.push(`open files: ${files()}, expected ${before.files}`)
+if (!(await eventually(SETTLE_MS, () => resources() === before.resources)))
+  problems.push(`resources: ${resources()}, expected ${before.resources}`)
+if (!(await eventually(SETTLE_MS, () => files() <= before.files)))
+  problems.push(`open files: ${files()}, expected ${before.files}`)
 for (let turn = 0; turn < 5; turn += 1) {
   await immediate()
   globalThis.gc?.()
@@ -237,4 +258,15 @@ lookups.restore()
 for (const api of [context, trace, metrics]) api.disable()
 await sink.close()
 rmSync(root, { recursive: true })
-console.log(JSON.stringify({ problems, rounds, flushes: flushes.count, bodies: bodies.length, policies: policies.length, alive, spans: tracer?.ended() ?? 0, exports: sink.requests() }))
+console.log(
+  JSON.stringify({
+    problems,
+    rounds,
+    flushes: flushes.count,
+    bodies: bodies.length,
+    policies: policies.length,
+    alive,
+    spans: tracer?.ended() ?? 0,
+    exports: sink.requests(),
+  }),
+)

@@ -16,17 +16,19 @@ export async function startSink() {
   return {
     endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     requests: () => requests,
-    close: () => new Promise<void>((resolve) => {
-      server.close(() => resolve())
-      server.closeAllConnections()
-    }),
+    close: () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
   }
 }
 
 /** Let every look-up of a host name take a while. */
 export function delayLookups(delayMs: () => number) {
   const { lookup } = dns
-  const slow = (...args: unknown[]) => void setTimeout(() => (lookup as (...all: unknown[]) => void)(...args), delayMs())
+  const slow = (...args: unknown[]) =>
+    void setTimeout(() => (lookup as (...all: unknown[]) => void)(...args), delayMs())
   dns.lookup = Object.assign(slow, lookup) as unknown as typeof lookup
   return { restore: () => void (dns.lookup = lookup) }
 }

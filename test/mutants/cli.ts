@@ -6,7 +6,19 @@ import { MUTANTS } from './list.ts'
 import { runMutants, WHOLE } from './run.ts'
 
 /** Spec files that need nothing but this process. */
-const SPECS = ['guarantees', 'cancellation', 'unload', 'turn', 'seam', 'telemetry', 'adversarial', 'strategies', 'differential', 'crash', 'lifecycle']
+const SPECS = [
+  'guarantees',
+  'cancellation',
+  'unload',
+  'turn',
+  'seam',
+  'telemetry',
+  'adversarial',
+  'strategies',
+  'differential',
+  'crash',
+  'lifecycle',
+]
 
 const wanted = process.argv[2]
 const mutants = MUTANTS.filter(({ name }) => wanted === undefined || name.includes(wanted))

@@ -85,7 +85,13 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'an abort in the tick in which the flush ends is ignored',
-    patches: [{ file: 'checkpoint.ts', from: '        if (barrier.signal?.aborted === true) {', to: '        if (barrier.signal === null) {' }],
+    patches: [
+      {
+        file: 'checkpoint.ts',
+        from: '        if (barrier.signal?.aborted === true) {',
+        to: '        if (barrier.signal === null) {',
+      },
+    ],
     spec: 'cancellation.spec.ts',
     tests: ['a cancellation in the tick in which the flush ends'],
   },
@@ -109,20 +115,36 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'each barrier is counted twice',
-    patches: [{ file: 'telemetry.ts', from: '    instruments.barrierDuration.record(', to: '    for (let i = 0; i < 2; i += 1) instruments.barrierDuration.record(' }],
+    patches: [
+      {
+        file: 'telemetry.ts',
+        from: '    instruments.barrierDuration.record(',
+        to: '    for (let i = 0; i < 2; i += 1) instruments.barrierDuration.record(',
+      },
+    ],
     spec: 'telemetry.spec.ts',
     tests: ['each outcome is counted once'],
   },
   {
     name: 'an unconfirmed flush counts as durable',
-    patches: [{ file: 'ledger.ts', from: `confirmed === false ? 'unconfirmed' : 'durable'`, to: `confirmed === null ? 'unconfirmed' : 'durable'` }],
+    patches: [
+      {
+        file: 'ledger.ts',
+        from: `confirmed === false ? 'unconfirmed' : 'durable'`,
+        to: `confirmed === null ? 'unconfirmed' : 'durable'`,
+      },
+    ],
     spec: 'guarantees.spec.ts',
     tests: ['requireConfirmed rejects a flush in which no backend took part'],
   },
   {
     name: 'the late end of a flush counts its barrier again',
     patches: [
-      { file: 'checkpoint.ts', from: '    if (!this.#open.delete(barrier)) return\n', to: '    this.#open.delete(barrier)\n' },
+      {
+        file: 'checkpoint.ts',
+        from: '    if (!this.#open.delete(barrier)) return\n',
+        to: '    this.#open.delete(barrier)\n',
+      },
       {
         file: 'checkpoint.ts',
         from: `for (const barrier of barriers) barrier.wake('flush')`,
@@ -179,19 +201,37 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a strategy may release a guarded call unasked',
-    patches: [{ file: 'checkpoint.ts', from: `pendingEvents > 0 && !this.#config.allowUnguarded`, to: `pendingEvents < 0 && !this.#config.allowUnguarded` }],
+    patches: [
+      {
+        file: 'checkpoint.ts',
+        from: `pendingEvents > 0 && !this.#config.allowUnguarded`,
+        to: `pendingEvents < 0 && !this.#config.allowUnguarded`,
+      },
+    ],
     spec: 'seam.spec.ts',
     tests: ['${decision.kind} at a guarded boundary with events pending becomes flush'],
   },
   {
     name: 'a strategy that throws means no flush',
-    patches: [{ file: 'checkpoint.ts', from: `        barrier.overruled = 'threw'\n`, to: `        barrier.overruled = 'threw'\n        decision = MOOT\n` }],
+    patches: [
+      {
+        file: 'checkpoint.ts',
+        from: `        barrier.overruled = 'threw'\n`,
+        to: `        barrier.overruled = 'threw'\n        decision = MOOT\n`,
+      },
+    ],
     spec: 'seam.spec.ts',
     tests: ['a strategy that throws means flush'],
   },
   {
     name: 'a span stays open when its barrier is aborted',
-    patches: [{ file: 'telemetry.ts', from: '      if (barrier.span !== undefined) endSpan', to: `      if (barrier.span !== undefined && barrier.outcome !== 'aborted') endSpan` }],
+    patches: [
+      {
+        file: 'telemetry.ts',
+        from: '      if (barrier.span !== undefined) endSpan',
+        to: `      if (barrier.span !== undefined && barrier.outcome !== 'aborted') endSpan`,
+      },
+    ],
     spec: 'telemetry.spec.ts',
     tests: ['only rejected and timed-out barriers are errors'],
   },
@@ -209,13 +249,25 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'the message of a rejection is on the span',
-    patches: [{ file: 'telemetry.ts', from: '{ code: SpanStatusCode.ERROR }', to: '{ code: SpanStatusCode.ERROR, message: String(barrier.flush?.error) }' }],
+    patches: [
+      {
+        file: 'telemetry.ts',
+        from: '{ code: SpanStatusCode.ERROR }',
+        to: '{ code: SpanStatusCode.ERROR, message: String(barrier.flush?.error) }',
+      },
+    ],
     spec: 'security.spec.ts',
     tests: ['prompts, arguments, results, messages of errors', 'spans hold the documented ids and names'],
   },
   {
     name: 'the message of a rejection is in the log',
-    patches: [{ file: 'checkpoint.ts', from: '} failed: ${errorType}`', to: '} failed: ${errorType} ${String(barrier.flush?.error)}`' }],
+    patches: [
+      {
+        file: 'checkpoint.ts',
+        from: '} failed: ${errorType}`',
+        to: '} failed: ${errorType} ${String(barrier.flush?.error)}`',
+      },
+    ],
     spec: 'security.spec.ts',
     tests: ['prompts, arguments, results, messages of errors'],
   },

@@ -36,7 +36,10 @@ export interface RunOptions {
  * Run the tests on a copy of the sources for each mutant, and on one that is whole.
  * @returns the verdicts by name of the mutant, {@link WHOLE} for the whole one.
  */
-export async function runMutants(mutants: readonly Mutant[], options: RunOptions): Promise<ReadonlyMap<string, Verdict>> {
+export async function runMutants(
+  mutants: readonly Mutant[],
+  options: RunOptions,
+): Promise<ReadonlyMap<string, Verdict>> {
   const folder = mkdtempSync(join(tmpdir(), 'dsh-mutants-'))
   try {
     symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
@@ -70,7 +73,8 @@ function createCopy(folder: string, mutants: readonly Mutant[], { named, specs =
   mkdirSync(join(folder, 'test'), { recursive: true })
   for (const file of ['package.json', 'tsconfig.json', 'SECURITY.md']) cpSync(join(ROOT, file), join(folder, file))
   cpSync(join(ROOT, 'src'), join(folder, 'src'), { recursive: true })
-  for (const name of ['support', 'fixtures', 'lifecycle']) cpSync(join(ROOT, 'test', name), join(folder, 'test', name), { recursive: true })
+  for (const name of ['support', 'fixtures', 'lifecycle'])
+    cpSync(join(ROOT, 'test', name), join(folder, 'test', name), { recursive: true })
   for (const spec of new Set([...specs, ...mutants.map((mutant) => mutant.spec)])) {
     const text = readFileSync(join(ROOT, 'test', spec), 'utf8')
     const titles = mutants.filter((mutant) => mutant.spec === spec).flatMap(({ tests }) => tests)
@@ -84,8 +88,12 @@ function only(text: string, spec: string, titles: readonly string[]): string {
   for (const title of new Set(titles)) {
     const call = new RegExp(`\\b(test|it)(\\.each\\(.*\\))?\\(\\s*(['"\`](?:\\[D\\d\\d\\] )?${escape(title)})`, 'g')
     const found = [...result.matchAll(call)]
-    if (found.length !== 1) throw new Error(`${spec}: ${found.length} tests with the title ${JSON.stringify(title)}, expected one`)
-    result = result.replace(call, (_all, name: string, each: string | undefined, rest: string) => `${name}.only${each ?? ''}(${rest}`)
+    if (found.length !== 1)
+      throw new Error(`${spec}: ${found.length} tests with the title ${JSON.stringify(title)}, expected one`)
+    result = result.replace(
+      call,
+      (_all, name: string, each: string | undefined, rest: string) => `${name}.only${each ?? ''}(${rest}`,
+    )
   }
   return result
 }
@@ -96,7 +104,8 @@ function mutate(source: string, { name, patches }: Mutant): void {
   for (const { file, from, to } of patches) {
     const path = join(source, file)
     const parts = readFileSync(path, 'utf8').split(from)
-    if (parts.length !== 2) throw new Error(`mutant "${name}": its patch matches ${parts.length - 1} places of src/${file}, expected one`)
+    if (parts.length !== 2)
+      throw new Error(`mutant "${name}": its patch matches ${parts.length - 1} places of src/${file}, expected one`)
     writeFileSync(path, parts.join(to))
   }
 }
@@ -134,6 +143,8 @@ function verdictOf({ testResults }: Results, folder: string): Verdict {
   return {
     passed: titled('passed'),
     failed: titled('failed'),
-    broken: files.filter(({ status, assertionResults }) => status === 'failed' && assertionResults.length === 0).map(({ message }) => message),
+    broken: files
+      .filter(({ status, assertionResults }) => status === 'failed' && assertionResults.length === 0)
+      .map(({ message }) => message),
   }
 }

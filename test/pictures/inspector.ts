@@ -95,7 +95,10 @@ function fail(boundary: string | undefined): void {
   throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
 }
 
-async function shoot(path: string, options: { colorScheme?: 'dark'; viewport?: { width: number; height: number }; fullPage?: boolean }) {
+async function shoot(
+  path: string,
+  options: { colorScheme?: 'dark'; viewport?: { width: number; height: number }; fullPage?: boolean },
+) {
   const { colorScheme = 'light', viewport = { width: 1_280, height: 1_180 }, fullPage = false } = options
   const page = await browser.newPage({ viewport, colorScheme })
   await page.goto(`http://127.0.0.1:${PORT}/`)

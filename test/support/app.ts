@@ -70,7 +70,9 @@ export async function createApp(options: Partial<HarnessOptions> & { readonly co
 
 /** An error as `fs` makes it. */
 export function storageError(code: string): Error {
-  return Object.assign(new Error(`${code}: no space left on device, write '/somewhere/private/session.jsonl'`), { code })
+  return Object.assign(new Error(`${code}: no space left on device, write '/somewhere/private/session.jsonl'`), {
+    code,
+  })
 }
 
 /** One line per barrier: `boundary:outcome:flushOutcome`. */

@@ -23,5 +23,7 @@ export const CANARIES = {
 
 /** The canaries that a text holds, by their places. */
 export function canariesIn(text: string): string[] {
-  return Object.entries(CANARIES).flatMap(([place, word]) => (text.includes(word) || text.includes(encodeURIComponent(word)) ? [place] : []))
+  return Object.entries(CANARIES).flatMap(([place, word]) =>
+    text.includes(word) || text.includes(encodeURIComponent(word)) ? [place] : [],
+  )
 }

@@ -18,8 +18,14 @@ export interface Ran {
 }
 
 /** Run the executable to its end. */
-export async function runCli(args: readonly string[], { bin = BIN, env = {} }: { bin?: string; env?: NodeJS.ProcessEnv } = {}): Promise<Ran> {
-  const child = spawn(process.execPath, [bin, ...args], { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+export async function runCli(
+  args: readonly string[],
+  { bin = BIN, env = {} }: { bin?: string; env?: NodeJS.ProcessEnv } = {},
+): Promise<Ran> {
+  const child = spawn(process.execPath, [bin, ...args], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   let stdout = ''
   let stderr = ''
   child.stdout.on('data', (chunk) => (stdout += chunk))
@@ -47,15 +53,25 @@ export function turnWith(asked: readonly string[], recorded: readonly string[] =
   return [
     ['turn/start', { turn }],
     ['step/start', position],
-    ['user/message', { id: `u${turn}`, role: 'user', content: [{ type: 'text', text: 'go' }], source: { kind: 'user' } }, APPEND],
-    ['assistant/message', { ...position, message: { id: `a${turn}`, role: 'assistant', content, source } }, { ...APPEND, sourceEventSeqs: [] }],
+    [
+      'user/message',
+      { id: `u${turn}`, role: 'user', content: [{ type: 'text', text: 'go' }], source: { kind: 'user' } },
+      APPEND,
+    ],
+    [
+      'assistant/message',
+      { ...position, message: { id: `a${turn}`, role: 'assistant', content, source } },
+      { ...APPEND, sourceEventSeqs: [] },
+    ],
     ...recorded.map((callId): LogLine => ['tool/call', { ...position, callId, name: 'bash', arguments: '{}' }]),
   ]
 }
 
 /** A result of a call, from its tool or, with a code, from recovery. */
 export function resultOf(callId: string, turn = 1, code?: string): LogLine {
-  const content = [{ type: 'tool-result', toolCallId: callId, isError: code !== undefined, content: [{ type: 'text', text: 'ok' }] }]
+  const content = [
+    { type: 'tool-result', toolCallId: callId, isError: code !== undefined, content: [{ type: 'text', text: 'ok' }] },
+  ]
   const message = { id: `r-${callId}`, role: 'user', source: { kind: 'tool', callId }, content }
   const error = code === undefined ? {} : { error: { name: 'Error', code } }
   return ['tool/result', { turn, step: 1, message, ...error }, APPEND]
@@ -70,12 +86,26 @@ export function closed(turn = 1, kind = 'completed'): LogLine[] {
 }
 
 const APPEND = { surfaceOp: 'append' }
-const HEADER = { type: 'session', version: 0, id: 'brought-along', createdAt: 1_700_000_000_000, cwd: '/some/project', delegationDepth: 0 }
+const HEADER = {
+  type: 'session',
+  version: 0,
+  id: 'brought-along',
+  createdAt: 1_700_000_000_000,
+  cwd: '/some/project',
+  delegationDepth: 0,
+}
 
 /** Write a log as the backend lays it out: raw lines, or one zstd frame for the header and one for the rest. */
-export function writeLog(lines: readonly LogLine[], { header = {}, zstd = false }: { header?: object; zstd?: boolean } = {}): string {
+export function writeLog(
+  lines: readonly LogLine[],
+  { header = {}, zstd = false }: { header?: object; zstd?: boolean } = {},
+): string {
   const first = `${JSON.stringify({ ...HEADER, ...header })}\n`
-  const rest = lines.map(([type, data, extra], seq) => `${JSON.stringify({ type, seq, time: 1_700_000_000_000 + seq, data, ...extra })}\n`).join('')
+  const rest = lines
+    .map(
+      ([type, data, extra], seq) => `${JSON.stringify({ type, seq, time: 1_700_000_000_000 + seq, data, ...extra })}\n`,
+    )
+    .join('')
   const file = join(scratch(), zstd ? 'session.jsonl.zstd' : 'session.jsonl')
   const bytes = zstd ? Buffer.concat([first, rest].map((text) => zstdCompressSync(text))) : first + rest
   writeFileSync(file, bytes)

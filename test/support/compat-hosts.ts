@@ -14,12 +14,29 @@ const CORE = [
 ]
 
 /** What the core packages bring as peers, to be named where npm is told not to place peers. */
-const CORE_PEERS = ['attachment', 'brand', 'code-runtime', 'scope', 'settings', 'timeout', 'typert-protocol', 'user-approval']
+const CORE_PEERS = [
+  'attachment',
+  'brand',
+  'code-runtime',
+  'scope',
+  'settings',
+  'timeout',
+  'typert-protocol',
+  'user-approval',
+]
 const peersAt = (release: string) => Object.fromEntries(CORE_PEERS.map((each) => [`@deepseek-ai/dsh-${each}`, release]))
 
 /** SDKs that go with an API version: 2.x wants less than 1.10, 3.x at least that. */
-const API_1_9 = { '@opentelemetry/api': '1.9.1', '@opentelemetry/sdk-metrics': '2.9.0', '@opentelemetry/sdk-trace': '2.9.0' }
-const API_1_10 = { '@opentelemetry/api': '1.10.0', '@opentelemetry/sdk-metrics': '3.1.0', '@opentelemetry/sdk-trace': '3.1.0' }
+const API_1_9 = {
+  '@opentelemetry/api': '1.9.1',
+  '@opentelemetry/sdk-metrics': '2.9.0',
+  '@opentelemetry/sdk-trace': '2.9.0',
+}
+const API_1_10 = {
+  '@opentelemetry/api': '1.10.0',
+  '@opentelemetry/sdk-metrics': '3.1.0',
+  '@opentelemetry/sdk-trace': '3.1.0',
+}
 
 /** The policy's own dependency: the tarball itself is unpacked beside it, so that a set stays the same between builds. */
 const OURS = { '@deepseek-ai/schemastery': '3.18.4' }
@@ -71,14 +88,27 @@ export const HOST_SETS: readonly CompatHost[] = [
     extra: SQLITE,
     backend: 'compat-sqlite.mjs',
     overrides: Object.fromEntries(
-      ['invariants', 'session', 'session-persistence'].map((each) => [`@deepseek-ai/dsh-${each}`, `$@deepseek-ai/dsh-${each}`]),
+      ['invariants', 'session', 'session-persistence'].map((each) => [
+        `@deepseek-ai/dsh-${each}`,
+        `$@deepseek-ai/dsh-${each}`,
+      ]),
     ),
   }),
 ]
 
-function set(name: string, { core, cordis = '4.0.4', otel = API_1_10, overrides, extra, backend, args }: Choice): CompatHost {
+function set(
+  name: string,
+  { core, cordis = '4.0.4', otel = API_1_10, overrides, extra, backend, args }: Choice,
+): CompatHost {
   const packages = Object.fromEntries(CORE.map((each) => [`@deepseek-ai/dsh-${each}`, core(each)]))
   const dependencies = { ...packages, '@deepseek-ai/cordis': cordis, ...otel, ...OURS, ...extra }
   const releases = [cordis.replace(/^npm:cordis@/, ''), core('session'), otel['@opentelemetry/api'] ?? '']
-  return { name, releases, manager: 'npm', manifest: { private: true, type: 'module', dependencies, overrides }, args, backend }
+  return {
+    name,
+    releases,
+    manager: 'npm',
+    manifest: { private: true, type: 'module', dependencies, overrides },
+    args,
+    backend,
+  }
 }

@@ -35,7 +35,8 @@ export interface CompatReport {
   readonly unhandled: readonly string[]
 }
 
-const ours = (file: string) => pathToFileURL(join(import.meta.dirname, 'node_modules/dsh-checkpoint-otel/dist', file)).href
+const ours = (file: string) =>
+  pathToFileURL(join(import.meta.dirname, 'node_modules/dsh-checkpoint-otel/dist', file)).href
 const { createHarness, createTool, ScriptedModel } = (await import(
   ours('testing/harness.js')
 )) as typeof import('../../src/testing/harness.ts')
@@ -60,7 +61,10 @@ let bodies = 0
 const control = {
   name: 'control',
   apply(ctx: Context) {
-    ctx.logger.exporter({ levels: { default: 2 }, export: ({ args }) => void warnings.push(args.map(String).join(' ')) })
+    ctx.logger.exporter({
+      levels: { default: 2 },
+      export: ({ args }) => void warnings.push(args.map(String).join(' ')),
+    })
     ctx.on('session/flush', () => onFlush?.() as Promise<void>)
   },
 }
@@ -74,7 +78,15 @@ const work = createTool('work', () => {
   onBody?.()
 })
 const call = (id: string) => [{ name: 'work', id }]
-const model = new ScriptedModel([call('plain'), 'done', call('rejected'), 'done', call('aborted'), call('crashed'), 'done'])
+const model = new ScriptedModel([
+  call('plain'),
+  'done',
+  call('rejected'),
+  'done',
+  call('aborted'),
+  call('crashed'),
+  'done',
+])
 const plugins = [[control], [policy, {}], [listener]] as const
 const harness = await createHarness({ root, compression: 'none', model, tools: [work], plugins })
 const { agent } = await harness.createAgent('compat')
@@ -83,7 +95,9 @@ harness.ctx.on('session/event', (_session, event) => {
   if (event.type === 'turn/end') results.push(`turn ${event.data.turn}: ${event.data.reason?.kind}`)
   if (event.type !== 'tool/result') return
   const { error, message } = event.data
-  const text = message.content.flatMap((block) => block.content).map((block) => (block.type === 'text' ? block.text : block.type))
+  const text = message.content
+    .flatMap((block) => block.content)
+    .map((block) => (block.type === 'text' ? block.text : block.type))
   results.push(`${message.source.callId}: ${error?.code ?? text.join()}`)
 })
 
@@ -117,7 +131,13 @@ await settled(harness)
 await harness.dispose()
 
 records.push('-- resumed')
-const again = await createHarness({ root: crashed, compression: 'none', model: new ScriptedModel(), tools: [work], plugins })
+const again = await createHarness({
+  root: crashed,
+  compression: 'none',
+  model: new ScriptedModel(),
+  tools: [work],
+  plugins,
+})
 const resumed = await again.resumeAgent('compat')
 await again.say(resumed.agent, 'go on')
 await settled(again)
@@ -127,7 +147,9 @@ await again.dispose()
 
 const report: CompatReport = {
   releases: ['@deepseek-ai/cordis', '@deepseek-ai/dsh-session', '@opentelemetry/api'].map(releaseOf),
-  files: [...new Set(readdirSync(root, { recursive: true }).map((file) => extname(String(file))))].filter(Boolean).toSorted(),
+  files: [...new Set(readdirSync(root, { recursive: true }).map((file) => extname(String(file))))]
+    .filter(Boolean)
+    .toSorted(),
   records,
   bodies,
   requests: model.requests.length,
@@ -137,7 +159,9 @@ const report: CompatReport = {
     ...new Set(
       points
         .getMetrics()
-        .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((scope) => scope.metrics.map((metric) => metric.descriptor.name))),
+        .flatMap(({ scopeMetrics }) =>
+          scopeMetrics.flatMap((scope) => scope.metrics.map((metric) => metric.descriptor.name)),
+        ),
     ),
   ].toSorted(),
   warnings,

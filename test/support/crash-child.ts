@@ -26,11 +26,19 @@ const faults = {
   name: 'faults',
   apply(ctx: Context) {
     ctx.on('tools/pre-execute', async (_exec, next) => (await reach('before-tool')) ?? next())
-    if (point === 'parallel') ctx.on('session/flush', () => new Promise((resolve) => setTimeout(resolve, Math.random() * 50)))
+    if (point === 'parallel')
+      ctx.on('session/flush', () => new Promise((resolve) => setTimeout(resolve, Math.random() * 50)))
   },
 }
 const parallel = Array.from({ length: 8 }, (_, call) => ({ name: 'read', id: `call-${call}` }))
-const model = new ScriptedModel([point === 'parallel' ? parallel : [{ name: 'write', id: 'call-a' }, { name: 'write', id: 'call-b' }]])
+const model = new ScriptedModel([
+  point === 'parallel'
+    ? parallel
+    : [
+        { name: 'write', id: 'call-a' },
+        { name: 'write', id: 'call-b' },
+      ],
+])
 model.onRequest = () => {
   if (point === 'request') writeSync(1, 'at request\n')
 }

@@ -40,7 +40,11 @@ export function packageAt(path: string, version: string, more: object = {}): Fil
 /** A healthy profile, with these lines as its own patch and these files over it. Answers the profile's folder. */
 export function profile(patch = '[]', files: Files = {}): string {
   const home = scratch()
-  const ours = { version: '0.1.0', dependencies: { '@opentelemetry/api': '*' }, dsh: { bundle: { patch: 'cordis.patch.yml' } } }
+  const ours = {
+    version: '0.1.0',
+    dependencies: { '@opentelemetry/api': '*' },
+    dsh: { bundle: { patch: 'cordis.patch.yml' } },
+  }
   write(home, {
     'profiles/p/package.json': {
       dependencies: { 'dsh-checkpoint-otel': '*' },
@@ -53,7 +57,9 @@ export function profile(patch = '[]', files: Files = {}): string {
     'profiles/p/node_modules/dsh-checkpoint-otel/cordis.patch.yml': OUR_PATCH,
     ...packageAt('profiles/node_modules/@opentelemetry/api', '1.10.0'),
     ...packageAt('profiles/node_modules/@deepseek-ai/cordis', '4.0.4'),
-    ...packageAt('profiles/node_modules/@deepseek-ai/dsh-llm-retry', '0.1.0-rc.8', { dependencies: { '@deepseek-ai/cordis': '*' } }),
+    ...packageAt('profiles/node_modules/@deepseek-ai/dsh-llm-retry', '0.1.0-rc.8', {
+      dependencies: { '@deepseek-ai/cordis': '*' },
+    }),
     ...packageAt('profiles/node_modules/@deepseek-ai/dsh-session-persistence-jsonl', '0.1.0-rc.8', {
       dependencies: { '@deepseek-ai/dsh-session': '*' },
     }),
@@ -65,7 +71,10 @@ export function profile(patch = '[]', files: Files = {}): string {
 }
 
 /** Examine a folder without looking for a dsh on this machine. */
-export async function doctor(dir: string, options: { config?: string; strict?: boolean; write?: boolean } = {}): Promise<DoctorReport> {
+export async function doctor(
+  dir: string,
+  options: { config?: string; strict?: boolean; write?: boolean } = {},
+): Promise<DoctorReport> {
   return examine({ dir, strict: false, write: false, ...options })
 }
 
@@ -78,6 +87,7 @@ export function troubles({ findings }: DoctorReport): Record<string, string> {
 /** The first finding of an id. */
 export function finding({ findings }: DoctorReport, id: string): Finding {
   const found = findings.find((each) => each.id === id)
-  if (found === undefined) throw new Error(`nothing was found about ${id}; there is ${findings.map((each) => each.id).join(', ')}`)
+  if (found === undefined)
+    throw new Error(`nothing was found about ${id}; there is ${findings.map((each) => each.id).join(', ')}`)
   return found
 }

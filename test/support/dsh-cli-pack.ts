@@ -47,7 +47,13 @@ async function packIn(stage: string, files: readonly string[]): Promise<string> 
   await succeed({ what: 'npm run build', command: 'npm', args: ['run', 'build'], cwd: stage, limitMs: 120_000 })
   const out = join(stage, 'packed')
   await mkdir(out)
-  await succeed({ what: 'npm pack', command: 'npm', args: ['pack', '--pack-destination', out], cwd: stage, limitMs: 60_000 })
+  await succeed({
+    what: 'npm pack',
+    command: 'npm',
+    args: ['pack', '--pack-destination', out],
+    cwd: stage,
+    limitMs: 60_000,
+  })
   return out
 }
 

@@ -16,7 +16,8 @@ export function apply(ctx: Context, config: { readonly file: string }): void {
   ctx.logger.exporter({
     // The harness mounts no console, and warnings are above its default level.
     levels: { default: 3 },
-    export: (message) => write({ log: { level: message.type, logger: message.name, text: message.args.map(String).join(' ') } }),
+    export: (message) =>
+      write({ log: { level: message.type, logger: message.name, text: message.args.map(String).join(' ') } }),
   })
   ctx.inject(['checkpoints'], (scope) => {
     scope.effect(() => scope.checkpoints.observe((record) => write({ record })))

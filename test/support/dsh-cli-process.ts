@@ -38,7 +38,12 @@ const KEPT_CHARACTERS = 200_000
 
 /** Start a process in a group of its own. */
 export function start({ what, command, args, cwd, env, limitMs }: Command): Running {
-  const child = spawn(command, args, { cwd, env: { ...inherited(), ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true })
+  const child = spawn(command, args, {
+    cwd,
+    env: { ...inherited(), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
   let stdout = ''
   let stderr = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout = (stdout + text).slice(-KEPT_CHARACTERS)))

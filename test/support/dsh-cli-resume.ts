@@ -19,7 +19,10 @@ async function resume(ctx: Context, session: SessionId, task: string): Promise<n
   await (ctx.get('loader') as { await(): Promise<void> }).await()
   const model = ctx.get('agentDefaultModel') as { currentSelection(): { provider: string; model: string } }
   const { provider, model: id } = model.currentSelection()
-  const { agent }: AgentHandle = await ctx.agents.resume({ resumeSessionId: session, agentOptions: { provider, model: id } })
+  const { agent }: AgentHandle = await ctx.agents.resume({
+    resumeSessionId: session,
+    agentOptions: { provider, model: id },
+  })
   const message = { id: randomUUID(), role: 'user', content: [{ type: 'text', text: task }], source: { kind: 'user' } }
   agent.followup(message as unknown as Parameters<typeof agent.followup>[0])
   await agent.whenIdle()

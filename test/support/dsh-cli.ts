@@ -62,7 +62,10 @@ export class DshHome {
   /** Write the profile's own patch: the probe, then these rows. */
   async patch(...rows: readonly object[]): Promise<void> {
     const probe = { id: 'probe', name: supportPlugin('probe'), config: { file: this.#lines } }
-    await writeFile(join(this.profile, 'cordis.patch.yml'), JSON.stringify([{ insert: [probe] }, ...rows], undefined, 2))
+    await writeFile(
+      join(this.profile, 'cordis.patch.yml'),
+      JSON.stringify([{ insert: [probe] }, ...rows], undefined, 2),
+    )
   }
 
   /** Leave no patch of ours in the profile. */
@@ -108,7 +111,9 @@ export class DshHome {
   /** Where the Prometheus plugin of the running task serves. */
   async metricsUrl(): Promise<string | undefined> {
     const lines = await this.lines()
-    const urls = lines.flatMap((line) => ('log' in line ? (/http:\/\/127\.0\.0\.1:\d+\/metrics/.exec(line.log.text) ?? []) : []))
+    const urls = lines.flatMap((line) =>
+      'log' in line ? (/http:\/\/127\.0\.0\.1:\d+\/metrics/.exec(line.log.text) ?? []) : [],
+    )
     return urls.at(-1)
   }
 

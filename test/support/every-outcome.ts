@@ -35,7 +35,13 @@ export async function createFleet() {
   return { fleet, run: () => runAll(steady, limited, lenient, unconfirmed, resumed) }
 }
 
-async function runAll(steady: Scraped, limited: Scraped, lenient: Scraped, unconfirmed: Scraped, resumed: Scraped): Promise<void> {
+async function runAll(
+  steady: Scraped,
+  limited: Scraped,
+  lenient: Scraped,
+  unconfirmed: Scraped,
+  resumed: Scraped,
+): Promise<void> {
   // durable
   await steady.turn()
   await steady.turn()
@@ -58,11 +64,16 @@ async function runAll(steady: Scraped, limited: Scraped, lenient: Scraped, uncon
     if (decided % 5 === 0) throw new Error('no idea')
     return guarded ? { kind: 'skip', reason: 'to show it' } : { kind: 'flush' }
   }
-  await lenient.app.mount({ name: 'skipper', apply: (ctx: Context) => void ctx.provide('checkpointStrategy', { name: 'skipper', decide }) })
+  await lenient.app.mount({
+    name: 'skipper',
+    apply: (ctx: Context) => void ctx.provide('checkpointStrategy', { name: 'skipper', decide }),
+  })
   await lenient.turn()
   await lenient.turn()
   // unconfirmed: the flush resolves, and no backend took part
-  const store = (unconfirmed.app.ctx.sessions as unknown as Record<symbol, { flush(): Promise<boolean> }>)[Symbol.for('cordis.original')]
+  const store = (unconfirmed.app.ctx.sessions as unknown as Record<symbol, { flush(): Promise<boolean> }>)[
+    Symbol.for('cordis.original')
+  ]
   if (store === undefined) throw new Error('the host no longer wraps its services')
   vi.spyOn(store, 'flush').mockResolvedValue(false)
   await unconfirmed.app.plugins[1]?.restart()
@@ -80,7 +91,10 @@ async function createScraped(instance: string, config: object, root?: string): P
     ...(root === undefined ? {} : { root }),
     model: new ScriptedModel(),
     tools: [createTool('write', () => 'written')],
-    plugins: [[policy, config], [prometheus, { port }]],
+    plugins: [
+      [policy, config],
+      [prometheus, { port }],
+    ],
   })
   let agent: Awaited<ReturnType<App['createAgent']>>['agent'] | undefined
   const turn = async () => {
@@ -94,7 +108,10 @@ async function createScraped(instance: string, config: object, root?: string): P
 }
 
 /** One turn whose flush at the tool does not end before the turn does. */
-async function hold({ app }: Scraped, meanwhile: (agent: Awaited<ReturnType<App['createAgent']>>['agent']) => Promise<void>): Promise<void> {
+async function hold(
+  { app }: Scraped,
+  meanwhile: (agent: Awaited<ReturnType<App['createAgent']>>['agent']) => Promise<void>,
+): Promise<void> {
   const gate = Promise.withResolvers<void>()
   app.flushes.on = () => (isAt(app, 'tool') ? gate.promise : undefined)
   const { agent } = await app.createAgent()

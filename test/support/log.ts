@@ -6,7 +6,9 @@ import { join } from 'node:path'
 export function readLog(root: string): { type: string; seq: number; data: Record<string, unknown> }[] {
   const [file] = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.jsonl'))
   if (file === undefined) return []
-  const lines = readFileSync(join(root, file), 'utf8').split('\n').filter((line) => line !== '')
+  const lines = readFileSync(join(root, file), 'utf8')
+    .split('\n')
+    .filter((line) => line !== '')
   return lines.slice(1).map((line) => JSON.parse(line))
 }
 

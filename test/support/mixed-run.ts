@@ -95,7 +95,9 @@ function flushOf(state: { next: boolean }) {
     name: 'unconfirmed-flush',
     inject: ['sessions'],
     apply(ctx: Context) {
-      const store = (ctx.sessions as unknown as Record<symbol, { flush(session: unknown): Promise<boolean> }>)[Symbol.for('cordis.original')]
+      const store = (ctx.sessions as unknown as Record<symbol, { flush(session: unknown): Promise<boolean> }>)[
+        Symbol.for('cordis.original')
+      ]
       if (store === undefined) throw new Error('the host no longer wraps its services')
       const flush = store.flush.bind(store)
       store.flush = async (session) => {
@@ -109,7 +111,9 @@ function flushOf(state: { next: boolean }) {
 
 /** Kill a process inside a tool body: its log has one call with an unknown outcome and one that was not started. */
 async function crash(root: string): Promise<void> {
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'crash-child.ts'), root, 'tool'], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'crash-child.ts'), root, 'tool'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   const exited = once(child, 'exit')
   for await (const line of createInterface({ input: child.stdout })) if (line === 'at tool') break
   child.kill('SIGKILL')

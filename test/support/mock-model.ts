@@ -30,7 +30,9 @@ export interface MockModel {
 const KEPT = 200
 
 /** Start an endpoint. `answer` may take its time; title requests (they carry no tools) never reach it. */
-export async function startMockModel(answer: (request: MockRequest) => MockAnswer | Promise<MockAnswer>): Promise<MockModel> {
+export async function startMockModel(
+  answer: (request: MockRequest) => MockAnswer | Promise<MockAnswer>,
+): Promise<MockModel> {
   const requests: MockRequest[] = []
   const server = createServer((incoming, response) => {
     reply(incoming, response).catch((error: unknown) => {

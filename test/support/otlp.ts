@@ -58,7 +58,8 @@ export async function createOtlpReceiver(answer: Answer = 200): Promise<OtlpRece
     points: [],
     resources: [],
     requests: [],
-    total: (metric) => receiver.points.filter((point) => point.metric === metric).reduce((sum, { value }) => sum + value, 0),
+    total: (metric) =>
+      receiver.points.filter((point) => point.metric === metric).reduce((sum, { value }) => sum + value, 0),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
@@ -88,18 +89,20 @@ function keep(receiver: OtlpReceiver, payload: Payload): void {
   for (const { resource, scopeSpans } of payload.resourceSpans ?? []) {
     receiver.resources.push(attributesOf(resource))
     for (const { spans } of scopeSpans) {
-      for (const span of spans) receiver.spans.push({ name: span.name, traceId: span.traceId, attributes: attributesOf(span) })
+      for (const span of spans)
+        receiver.spans.push({ name: span.name, traceId: span.traceId, attributes: attributesOf(span) })
     }
   }
   for (const { resource, scopeMetrics } of payload.resourceMetrics ?? []) {
     receiver.resources.push(attributesOf(resource))
     receiver.points = scopeMetrics.flatMap(({ metrics }) =>
-      metrics.flatMap(({ name, sum, gauge, histogram }) =>
-        (sum ?? gauge ?? histogram)?.dataPoints.map((point) => ({
-          metric: name,
-          attributes: attributesOf(point),
-          value: Number(point.count ?? point.asInt ?? point.asDouble ?? 0),
-        })) ?? [],
+      metrics.flatMap(
+        ({ name, sum, gauge, histogram }) =>
+          (sum ?? gauge ?? histogram)?.dataPoints.map((point) => ({
+            metric: name,
+            attributes: attributesOf(point),
+            value: Number(point.count ?? point.asInt ?? point.asDouble ?? 0),
+          })) ?? [],
       ),
     )
   }

@@ -22,9 +22,16 @@ export async function newPage(options: PageOptions = {}): Promise<Page> {
 export async function openPage(port: number, options: PageOptions = {}): Promise<Page> {
   const page = await newPage(options)
   const complaints: string[] = []
-  page.on('console', (message) => void (['error', 'warning'].includes(message.type()) && complaints.push(message.text())))
+  page.on(
+    'console',
+    (message) => void (['error', 'warning'].includes(message.type()) && complaints.push(message.text())),
+  )
   page.on('pageerror', (error) => void complaints.push(String(error)))
-  page.on('request', (request) => void (new URL(request.url()).host !== `127.0.0.1:${port}` && complaints.push(`asked ${request.url()}`)))
+  page.on(
+    'request',
+    (request) =>
+      void (new URL(request.url()).host !== `127.0.0.1:${port}` && complaints.push(`asked ${request.url()}`)),
+  )
   onTestFinished(() => expect(complaints).toEqual([]))
   await page.goto(`http://127.0.0.1:${port}/`)
   await page.locator('#connection[data-status=live]').waitFor()

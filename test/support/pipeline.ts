@@ -44,11 +44,18 @@ export interface Collector {
 
 /** Start the collector on the shipped files; `overrides` are single settings, `a::b: value`. It ends with the test. */
 export async function startCollector(
-  options: { readonly files?: readonly string[]; readonly overrides?: readonly string[]; readonly traces?: string } = {},
+  options: {
+    readonly files?: readonly string[]
+    readonly overrides?: readonly string[]
+    readonly traces?: string
+  } = {},
 ): Promise<Collector> {
   const [grpc, http, port, health, telemetryPort] = await ports(5)
   const files = [CONFIG, ...(options.files ?? [])]
-  const args = [...files, ...(options.overrides ?? []).map((each) => `yaml:${each}`)].flatMap((each) => ['--config', each])
+  const args = [...files, ...(options.overrides ?? []).map((each) => `yaml:${each}`)].flatMap((each) => [
+    '--config',
+    each,
+  ])
   const env = {
     ...process.env,
     COLLECTOR_OTLP_GRPC_ENDPOINT: `127.0.0.1:${grpc}`,
@@ -74,7 +81,8 @@ export async function startCollector(
     },
     start: async () => {
       child = spawn(COLLECTOR, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
-      for (const stream of [child.stdout, child.stderr]) stream?.setEncoding('utf8').on('data', (text: string) => (log += text))
+      for (const stream of [child.stdout, child.stderr])
+        stream?.setEncoding('utf8').on('data', (text: string) => (log += text))
       await ready(healthUrl, child, () => log)
     },
   }
@@ -92,7 +100,11 @@ export interface Scrape {
 }
 
 /** Start a Prometheus: the distribution's to scrape, or the built one to be written to. It ends with the test. */
-export async function startPrometheus(program: string, scrapes: readonly Scrape[], flags: readonly string[] = []): Promise<PrometheusApi> {
+export async function startPrometheus(
+  program: string,
+  scrapes: readonly Scrape[],
+  flags: readonly string[] = [],
+): Promise<PrometheusApi> {
   const folder = mkdtempSync(join(tmpdir(), 'dsh-pipeline-'))
   const [port] = await ports(1)
   const config = {
@@ -117,7 +129,8 @@ export async function startPrometheus(program: string, scrapes: readonly Scrape[
     ],
     { stdio: ['ignore', 'pipe', 'pipe'] },
   )
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text: string) => (log += text))
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => (log += text))
   onTestFinished(async () => {
     await end(child, 'SIGTERM')
     rmSync(folder, { recursive: true, force: true })
@@ -128,7 +141,10 @@ export async function startPrometheus(program: string, scrapes: readonly Scrape[
 }
 
 /** Sends what it receives on: metrics to several places, so that they see the same run. It ends with the test. */
-export async function startTee(traces: string, metrics: readonly string[]): Promise<{ readonly endpoint: string; failures: number }> {
+export async function startTee(
+  traces: string,
+  metrics: readonly string[],
+): Promise<{ readonly endpoint: string; failures: number }> {
   const [port] = await ports(1)
   const tee = { endpoint: `http://127.0.0.1:${port}`, failures: 0 }
   const server = createServer((request, response) => {
@@ -200,7 +216,7 @@ const READY_MS = 20_000
 const RETRY_MS = 50
 
 async function ready(url: string, child: ChildProcess, log: () => string): Promise<void> {
-  for (const until = Date.now() + READY_MS; Date.now() < until; ) {
+  for (const until = Date.now() + READY_MS; Date.now() < until;) {
     if (child.exitCode !== null) throw new Error(`${child.spawnfile} ended with ${child.exitCode}: ${log()}`)
     const answer = await fetch(url).catch(() => undefined)
     if (answer?.ok === true) return

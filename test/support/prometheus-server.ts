@@ -7,7 +7,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /** Whether Debian's `prometheus` package, server and promtool, is installed. */
-export const PROMETHEUS_INSTALLED = ['prometheus', 'promtool'].every((program) => spawnSync(program, ['--version']).status === 0)
+export const PROMETHEUS_INSTALLED = ['prometheus', 'promtool'].every(
+  (program) => spawnSync(program, ['--version']).status === 0,
+)
 
 /** What to scrape, and how. */
 export interface PrometheusOptions {
@@ -45,7 +47,9 @@ export class PrometheusApi {
 
   /** Exemplars of every series that the query reads, flat. */
   async exemplars(query: string, start: number, end: number): Promise<readonly Exemplar[]> {
-    const found = (await this.get('query_exemplars', { query, start: String(start), end: String(end) })) as readonly { exemplars: Exemplar[] }[]
+    const found = (await this.get('query_exemplars', { query, start: String(start), end: String(end) })) as readonly {
+      exemplars: Exemplar[]
+    }[]
     return found.flatMap(({ exemplars }) => exemplars)
   }
 
@@ -81,7 +85,11 @@ export interface PrometheusServer extends PrometheusApi {
 }
 
 /** Start a server and wait until it answers. */
-export async function startPrometheus({ targets, ruleFiles = [], intervalSeconds = 1 }: PrometheusOptions): Promise<PrometheusServer> {
+export async function startPrometheus({
+  targets,
+  ruleFiles = [],
+  intervalSeconds = 1,
+}: PrometheusOptions): Promise<PrometheusServer> {
   const folder = mkdtempSync(join(tmpdir(), 'dsh-prometheus-'))
   const interval = `${intervalSeconds}s`
   const config = {
@@ -91,7 +99,10 @@ export async function startPrometheus({ targets, ruleFiles = [], intervalSeconds
       job_name: name,
       static_configs: targets
         .filter(({ job }) => job === name)
-        .map(({ port, instance }) => ({ targets: [`127.0.0.1:${port}`], labels: instance === undefined ? {} : { instance } })),
+        .map(({ port, instance }) => ({
+          targets: [`127.0.0.1:${port}`],
+          labels: instance === undefined ? {} : { instance },
+        })),
     })),
   }
   // JSON is YAML.
@@ -125,7 +136,7 @@ const READY_MS = 20_000
 const RETRY_MS = 100
 
 async function ready(url: string, child: ChildProcess): Promise<void> {
-  for (const end = Date.now() + READY_MS; Date.now() < end; ) {
+  for (const end = Date.now() + READY_MS; Date.now() < end;) {
     if (child.exitCode !== null) throw new Error(`prometheus ended with ${child.exitCode}`)
     const answer = await fetch(`${url}/-/ready`).catch(() => undefined)
     if (answer?.ok === true) return

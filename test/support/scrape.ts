@@ -4,7 +4,13 @@ import { request, type Agent, type IncomingHttpHeaders } from 'node:http'
 import { createServer, type AddressInfo } from 'node:net'
 import { Context, type Fiber } from '@deepseek-ai/cordis'
 import { onTestFinished } from 'vitest'
-import type { CheckpointObserver, CheckpointRecord, Checkpoints, CheckpointState, SettledBarrier } from '../../src/index.ts'
+import type {
+  CheckpointObserver,
+  CheckpointRecord,
+  Checkpoints,
+  CheckpointState,
+  SettledBarrier,
+} from '../../src/index.ts'
 import * as prometheus from '../../src/prometheus.ts'
 import { DURATION_BUCKETS_SECONDS, INSTRUMENTS } from '../../src/semconv.ts'
 
@@ -35,7 +41,10 @@ export async function freePort(): Promise<number> {
 }
 
 /** One request, with no header that is not named. */
-export async function ask(port: number, { method = 'GET', path = '/metrics', host = '127.0.0.1', headers, agent }: Ask = {}): Promise<Answer> {
+export async function ask(
+  port: number,
+  { method = 'GET', path = '/metrics', host = '127.0.0.1', headers, agent }: Ask = {},
+): Promise<Answer> {
   const outgoing = request({ host, port, method, path, headers, agent: agent ?? false })
   outgoing.end()
   const [response] = (await once(outgoing, 'response')) as [import('node:http').IncomingMessage]
@@ -70,7 +79,8 @@ export class Samples {
     this.body = body
     for (const line of body.split('\n')) {
       if (line === '' || line.startsWith('#')) continue
-      const [, name = '', labels = '', value = '', exemplar] = /^([\w:]+)(?:\{(.*?)\})? (\S+)(?: # \{(.*)\} .*)?$/.exec(line) ?? []
+      const [, name = '', labels = '', value = '', exemplar] =
+        /^([\w:]+)(?:\{(.*?)\})? (\S+)(?: # \{(.*)\} .*)?$/.exec(line) ?? []
       if (name === '') throw new Error(`not a sample: ${line}`)
       const key = seriesKey(name, labelsOf(labels))
       if (this.series.has(key)) throw new Error(`twice: ${key}`)
@@ -80,7 +90,11 @@ export class Samples {
   }
 
   /** Value of a series of the contract; `suffix` is `_count`, `_sum` or `_bucket` of a histogram. */
-  value(instrument: keyof typeof INSTRUMENTS, attributes: Readonly<Record<string, string>> = {}, suffix = ''): number | undefined {
+  value(
+    instrument: keyof typeof INSTRUMENTS,
+    attributes: Readonly<Record<string, string>> = {},
+    suffix = '',
+  ): number | undefined {
     return this.series.get(contractKey(instrument, attributes, suffix))
   }
 
@@ -89,12 +103,18 @@ export class Samples {
     const { kind, prometheus: family } = INSTRUMENTS[instrument]
     const name = kind === 'histogram' ? `${family}_count` : family
     const found = [...this.series].filter(([key, value]) => value !== 0 && (key === name || key.startsWith(`${name}{`)))
-    return Object.fromEntries(found.map(([key, value]) => [key.slice(name.length).replaceAll(/[{}"]|[a-z_]+=/g, ''), value]))
+    return Object.fromEntries(
+      found.map(([key, value]) => [key.slice(name.length).replaceAll(/[{}"]|[a-z_]+=/g, ''), value]),
+    )
   }
 }
 
 /** The key under which {@link Samples} has a series of the contract. */
-export function contractKey(instrument: keyof typeof INSTRUMENTS, attributes: Readonly<Record<string, string>>, suffix = ''): string {
+export function contractKey(
+  instrument: keyof typeof INSTRUMENTS,
+  attributes: Readonly<Record<string, string>>,
+  suffix = '',
+): string {
   const labels = Object.entries(attributes).map(([key, value]) => [key.replaceAll('.', '_'), value] as const)
   return seriesKey(INSTRUMENTS[instrument].prometheus + suffix, Object.fromEntries(labels))
 }
@@ -105,7 +125,9 @@ function seriesKey(name: string, labels: Readonly<Record<string, string>>): stri
 }
 
 function labelsOf(text: string): Record<string, string> {
-  return Object.fromEntries([...text.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, key = '', value = '']) => [key, value]))
+  return Object.fromEntries(
+    [...text.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, key = '', value = '']) => [key, value]),
+  )
 }
 
 /** The plugin on a policy that is made up: records at will, thousands a second. */
@@ -121,7 +143,10 @@ export interface Fake {
 }
 
 /** Start the plugin on a made-up policy. */
-export async function createFake(config: object = {}, buckets: readonly number[] = DURATION_BUCKETS_SECONDS): Promise<Fake> {
+export async function createFake(
+  config: object = {},
+  buckets: readonly number[] = DURATION_BUCKETS_SECONDS,
+): Promise<Fake> {
   const ctx = new Context()
   onTestFinished(() => ctx.fiber.dispose())
   const logs: string[] = []
@@ -137,7 +162,10 @@ export async function createFake(config: object = {}, buckets: readonly number[]
     durationBucketsSeconds: buckets,
     allowUnguarded: false,
   }
-  await ctx.plugin({ name: 'fake-policy', apply: (scope: Context) => void scope.provide('checkpoints', service) } as never, undefined as never)
+  await ctx.plugin(
+    { name: 'fake-policy', apply: (scope: Context) => void scope.provide('checkpoints', service) } as never,
+    undefined as never,
+  )
   const port = await freePort()
   const plugin = ctx.plugin(prometheus as never, { port, ...config } as never) as unknown as Fiber
   const fake: Fake = {

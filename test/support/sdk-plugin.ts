@@ -9,7 +9,9 @@ const globals = globalThis as Record<symbol, Record<string, unknown> | undefined
 /** Slots of the process-global OpenTelemetry registry that somebody holds. */
 export function slots(): string[] {
   const registry = globals[REGISTRY] ?? {}
-  return Object.keys(registry).filter((key) => key !== 'version' && registry[key] !== undefined).sort()
+  return Object.keys(registry)
+    .filter((key) => key !== 'version' && registry[key] !== undefined)
+    .sort()
 }
 
 /** Forget the registry, and with it the version that made it. */
@@ -40,5 +42,8 @@ export const BARRIERS = ['checkpoint request', 'checkpoint step', 'checkpoint tu
 
 /** Names of the barrier spans that arrived. */
 export function barriersIn(receiver: OtlpReceiver): string[] {
-  return receiver.spans.map(({ name }) => name).filter((name) => name.startsWith('checkpoint')).sort()
+  return receiver.spans
+    .map(({ name }) => name)
+    .filter((name) => name.startsWith('checkpoint'))
+    .sort()
 }

@@ -36,14 +36,19 @@ export function registerSdk(): Sdk {
   onTestFinished(unregister)
   const collect = async () => {
     const { resourceMetrics } = await reader.collect()
-    return resourceMetrics.scopeMetrics.filter(({ scope }) => scope.name === 'dsh-checkpoint-otel').flatMap(({ metrics: all }) => all)
+    return resourceMetrics.scopeMetrics
+      .filter(({ scope }) => scope.name === 'dsh-checkpoint-otel')
+      .flatMap(({ metrics: all }) => all)
   }
   const find = async (name: string) => (await collect()).find(({ descriptor }) => descriptor.name === name)
   return {
     spans: () => exporter.getFinishedSpans(),
     async points(name) {
       const metric = await find(name)
-      return (metric?.dataPoints ?? []).map(({ attributes, value }) => [attributes, typeof value === 'number' ? value : (value as Histogram).count])
+      return (metric?.dataPoints ?? []).map(({ attributes, value }) => [
+        attributes,
+        typeof value === 'number' ? value : (value as Histogram).count,
+      ])
     },
     histogram: async (name) => ((await find(name))?.dataPoints ?? []) as DataPoint<Histogram>[],
     names: async () => (await collect()).map(({ descriptor }) => descriptor.name),

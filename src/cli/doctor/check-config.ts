@@ -5,7 +5,9 @@ import type { Row } from './rows.ts'
 import { knownFields } from './settings.ts'
 
 interface Checked {
-  readonly '~standard': { validate(input: unknown): { issues?: readonly { readonly message: string }[] } | Promise<unknown> }
+  readonly '~standard': {
+    validate(input: unknown): { issues?: readonly { readonly message: string }[] } | Promise<unknown>
+  }
 }
 
 /** Schemas by the name of the plugin; imported only when a row asks for one. */
@@ -27,14 +29,27 @@ export async function checkConfigs(rows: readonly Row[]): Promise<Finding[]> {
     const schema = await SCHEMAS[row.name]?.()
     if (schema === undefined) {
       const known = Object.keys(SCHEMAS).join(', ')
-      findings.push({ id: 'config', level: 'error', message: `the row ${row.id} names ${row.name}, which is no plugin of this package`, change: `one of ${known}` })
+      findings.push({
+        id: 'config',
+        level: 'error',
+        message: `the row ${row.id} names ${row.name}, which is no plugin of this package`,
+        change: `one of ${known}`,
+      })
       continue
     }
-    const input = row.config === undefined || row.config === null || typeof row.config === 'object' ? knownFields(row.config) : row.config
+    const input =
+      row.config === undefined || row.config === null || typeof row.config === 'object'
+        ? knownFields(row.config)
+        : row.config
     const result = await schema['~standard'].validate(input)
     for (const { message } of (result as { issues?: readonly { message: string }[] }).issues ?? []) {
       // The value is not repeated: a secret may have come into the wrong field.
-      findings.push({ id: 'config', level: 'error', message: `row ${row.id || row.name}: ${message.replace(/, got .*/s, '')}`, change: 'correct that field of its config: the host does not start with it' })
+      findings.push({
+        id: 'config',
+        level: 'error',
+        message: `row ${row.id || row.name}: ${message.replace(/, got .*/s, '')}`,
+        change: 'correct that field of its config: the host does not start with it',
+      })
     }
   }
   return findings

@@ -17,24 +17,50 @@ const CORDIS = ['@deepseek-ai/cordis', 'cordis']
  * @param rows - the mounted rows, where they are known.
  * @param partial - whether the host's own packages may be somewhere else.
  */
-export function checkPackages(place: Place, copies: readonly Copy[], rows: readonly Row[] = [], partial = false): Finding[] {
+export function checkPackages(
+  place: Place,
+  copies: readonly Copy[],
+  rows: readonly Row[] = [],
+  partial = false,
+): Finding[] {
   const missing = partial ? [] : [...checkImports(place, rows)]
   const own = place.manifest.name === SCOPE_NAME ? place.folder : packageFolder(SCOPE_NAME, place.folder)
   if (own === undefined) {
-    const change = place.kind === 'profile' ? `dsh plugin --profile ${place.profile ?? ''} add ${SCOPE_NAME}` : `npm install ${SCOPE_NAME}`
+    const change =
+      place.kind === 'profile'
+        ? `dsh plugin --profile ${place.profile ?? ''} add ${SCOPE_NAME}`
+        : `npm install ${SCOPE_NAME}`
     return [...missing, { id: 'package', level: 'error', message: `${SCOPE_NAME} is not installed here`, change }]
   }
   const usesSdk = mounted(rows, 'node-sdk').length > 0
-  return [...missing, ...checkOwn(own), ...checkApi(own, copies, usesSdk), ...(partial ? [] : checkCordis(copies)), ...checkHost(copies)]
+  return [
+    ...missing,
+    ...checkOwn(own),
+    ...checkApi(own, copies, usesSdk),
+    ...(partial ? [] : checkCordis(copies)),
+    ...checkHost(copies),
+  ]
 }
 
 /** A row whose package is gone stops the whole host. */
 function* checkImports({ folder, manifest }: Place, rows: readonly Row[]): Generator<Finding> {
   for (const row of rows) {
     const name = packageOf(row.name)
-    if (row.state !== 'on' || row.role === undefined || name === undefined || name === manifest.name || packageFolder(name, folder) !== undefined) continue
+    if (
+      row.state !== 'on' ||
+      row.role === undefined ||
+      name === undefined ||
+      name === manifest.name ||
+      packageFolder(name, folder) !== undefined
+    )
+      continue
     const message = `the row ${row.id || row.name} needs ${name}, which is not installed here: the host does not start`
-    yield { id: 'row-package', level: 'error', message, change: `install ${name}, or take the row out${row.from === undefined ? '' : ` of ${row.from}`}` }
+    yield {
+      id: 'row-package',
+      level: 'error',
+      message,
+      change: `install ${name}, or take the row out${row.from === undefined ? '' : ` of ${row.from}`}`,
+    }
   }
 }
 
@@ -51,15 +77,30 @@ function* checkApi(own: string, copies: readonly Copy[], usesSdk: boolean): Gene
   const folder = packageFolder(API, own)
   const version = folder === undefined ? undefined : readManifest(folder)?.version
   if (version === undefined) {
-    yield { id: 'api', level: 'error', message: `${API} is not found by ${SCOPE_NAME}: it does not load`, change: `npm install ${API}@1` }
+    yield {
+      id: 'api',
+      level: 'error',
+      message: `${API} is not found by ${SCOPE_NAME}: it does not load`,
+      change: `npm install ${API}@1`,
+    }
     return
   }
   const minor = minorOf(version)
   if (!version.startsWith('1.') || minor < MIN_API_MINOR) {
-    yield { id: 'api', level: 'error', message: `${API} ${version} is too old: 1.${MIN_API_MINOR} or a later 1.x is needed`, change: `npm install ${API}@1` }
+    yield {
+      id: 'api',
+      level: 'error',
+      message: `${API} ${version} is too old: 1.${MIN_API_MINOR} or a later 1.x is needed`,
+      change: `npm install ${API}@1`,
+    }
   } else if (usesSdk && minor < SDK_API_MINOR) {
     const message = `${API} is ${version}, and the node-sdk row needs 1.${SDK_API_MINOR}: it exports nothing`
-    yield { id: 'api', level: 'warning', message, change: `npm install ${API}@1.${SDK_API_MINOR}, or mount ${SCOPE_NAME}/prometheus, which needs no SDK` }
+    yield {
+      id: 'api',
+      level: 'warning',
+      message,
+      change: `npm install ${API}@1.${SDK_API_MINOR}, or mount ${SCOPE_NAME}/prometheus, which needs no SDK`,
+    }
   } else yield { id: 'api', level: 'ok', message: `${SCOPE_NAME} loads ${API} ${version}` }
 
   for (const copy of copies) if (copy.name === API && copy.folder !== folder) yield judgeCopy(copy, version, usesSdk)
@@ -68,9 +109,14 @@ function* checkApi(own: string, copies: readonly Copy[], usesSdk: boolean): Gene
 /** Copies share one registry of the process. It has the version of whoever registers first; a newer reader finds nothing in it. */
 function judgeCopy({ version, neededBy, isRegistering }: Copy, ours: string, usesSdk: boolean): Finding {
   const other = `another copy of ${API}, ${version}, is loaded by ${neededBy.join(', ')}`
-  if (version === ours) return { id: 'api-copies', level: 'note', message: `${other}; of one version they share their state` }
+  if (version === ours)
+    return { id: 'api-copies', level: 'note', message: `${other}; of one version they share their state` }
   if (!isRegistering || !(minorOf(ours) > minorOf(version) || usesSdk)) {
-    return { id: 'api-copies', level: 'note', message: `${other}; that is harmless as long as no SDK registers through it` }
+    return {
+      id: 'api-copies',
+      level: 'note',
+      message: `${other}; that is harmless as long as no SDK registers through it`,
+    }
   }
   const message = `${other}, and ${SCOPE_NAME} loads ${ours}: spans and metrics are lost without a word when an SDK registers through the other one`
   const change = `one version for all, in package.json (with pnpm below "pnpm"):\n"overrides": { "${API}": "${newest([ours, version])}" }`
@@ -80,12 +126,24 @@ function judgeCopy({ version, neededBy, isRegistering }: Copy, ours: string, use
 function* checkCordis(copies: readonly Copy[]): Generator<Finding> {
   const found = copies.filter((copy) => CORDIS.includes(copy.name))
   const [first] = found
-  if (first === undefined) yield { id: 'cordis', level: 'warning', message: 'no Cordis is found: there is no host here', change: 'npm install @deepseek-ai/cordis and the harness packages' }
-  else if (found.length === 1) yield { id: 'cordis', level: 'ok', message: `one Cordis: ${first.name} ${first.version}` }
+  if (first === undefined)
+    yield {
+      id: 'cordis',
+      level: 'warning',
+      message: 'no Cordis is found: there is no host here',
+      change: 'npm install @deepseek-ai/cordis and the harness packages',
+    }
+  else if (found.length === 1)
+    yield { id: 'cordis', level: 'ok', message: `one Cordis: ${first.name} ${first.version}` }
   else {
     const list = found.map((copy) => `${copy.name} ${copy.version} (for ${copy.neededBy.join(', ')})`).join('; ')
     const message = `${found.length} copies of Cordis: ${list}. Services of one are not seen by plugins of the other`
-    yield { id: 'cordis', level: 'warning', message, change: 'one version for all: npm "overrides" or pnpm "overrides"' }
+    yield {
+      id: 'cordis',
+      level: 'warning',
+      message,
+      change: 'one version for all: npm "overrides" or pnpm "overrides"',
+    }
   }
 }
 
@@ -94,12 +152,23 @@ function* checkHost(copies: readonly Copy[]): Generator<Finding> {
     const same = copies.filter((copy) => copy.name === name)
     if (!name.startsWith('@deepseek-ai/dsh-') || same.length === 1) continue
     const message = `${same.length} copies of ${name}: ${same.map((copy) => `${copy.version} (for ${copy.neededBy.join(', ')})`).join('; ')}`
-    yield { id: 'host-copies', level: 'warning', message, change: 'one version for all: npm "overrides" or pnpm "overrides"' }
+    yield {
+      id: 'host-copies',
+      level: 'warning',
+      message,
+      change: 'one version for all: npm "overrides" or pnpm "overrides"',
+    }
   }
   const version = copies.find((copy) => copy.name === '@deepseek-ai/dsh-session')?.version
   if (version === undefined) return
-  if (TESTED_HOSTS.includes(version)) yield { id: 'host', level: 'ok', message: `the harness core is ${version}, which this package was run on` }
-  else yield { id: 'host', level: 'note', message: `the harness core is ${version}: this package was run on ${TESTED_HOSTS.join(', ')} and not on it` }
+  if (TESTED_HOSTS.includes(version))
+    yield { id: 'host', level: 'ok', message: `the harness core is ${version}, which this package was run on` }
+  else
+    yield {
+      id: 'host',
+      level: 'note',
+      message: `the harness core is ${version}: this package was run on ${TESTED_HOSTS.join(', ')} and not on it`,
+    }
 }
 
 function minorOf(version: string): number {

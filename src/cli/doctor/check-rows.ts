@@ -34,7 +34,11 @@ function* checkPolicies(rows: readonly Row[], advice: Advice, partial: boolean):
       const message = `an expression decides whether the stock policy (row ${stock.id}) is on: where it is, every barrier flushes twice`
       yield { id: 'stock-policy', level: 'warning', message, change: advice.off(stock) }
     } else if (first === undefined) {
-      yield { id: 'stock-policy', level: 'note', message: `the stock policy (row ${stock.id}) guards this agent, without telemetry` }
+      yield {
+        id: 'stock-policy',
+        level: 'note',
+        message: `the stock policy (row ${stock.id}) guards this agent, without telemetry`,
+      }
     } else {
       const message = `the stock policy (row ${stock.id}) is still on beside ours: every barrier flushes twice`
       yield { id: 'stock-policy', level: 'error', message, change: advice.off(stock) }
@@ -44,14 +48,32 @@ function* checkPolicies(rows: readonly Row[], advice: Advice, partial: boolean):
     const off = rows.find((row) => row.role === 'policy')
     const message =
       off === undefined ? `${SCOPE_NAME} is not mounted` : `${SCOPE_NAME} is switched off (row ${off.id || off.name})`
-    yield { id: 'policy', level: 'error', message, change: off === undefined ? advice.mount : `take "disabled" off the row ${off.id || off.name}` }
+    yield {
+      id: 'policy',
+      level: 'error',
+      message,
+      change: off === undefined ? advice.mount : `take "disabled" off the row ${off.id || off.name}`,
+    }
   } else if (second !== undefined) {
-    yield { id: 'policy', level: 'error', message: `${SCOPE_NAME} is mounted ${ours.length} times`, change: advice.off(second) }
+    yield {
+      id: 'policy',
+      level: 'error',
+      message: `${SCOPE_NAME} is mounted ${ours.length} times`,
+      change: advice.off(second),
+    }
   } else if (first.state === 'conditional') {
-    yield { id: 'policy', level: 'warning', message: `an expression decides whether ${SCOPE_NAME} is on (row ${first.id}): where it is not, nothing waits for the log` }
+    yield {
+      id: 'policy',
+      level: 'warning',
+      message: `an expression decides whether ${SCOPE_NAME} is on (row ${first.id}): where it is not, nothing waits for the log`,
+    }
   } else {
     const alone = !partial && mounted(rows, 'stock policy').length === 0
-    yield { id: 'policy', level: 'ok', message: `${SCOPE_NAME} is ${alone ? 'the only checkpoint policy' : 'mounted once'} (row ${first.id || first.name})` }
+    yield {
+      id: 'policy',
+      level: 'ok',
+      message: `${SCOPE_NAME} is ${alone ? 'the only checkpoint policy' : 'mounted once'} (row ${first.id || first.name})`,
+    }
   }
 }
 
@@ -71,9 +93,14 @@ function* checkStrategies(rows: readonly Row[], advice: Advice): Generator<Findi
   for (const row of strategies) {
     if (row.name !== `${SCOPE_NAME}/strategies/selective` || policy === undefined) continue
     if (knownFields(policy.config)['allowUnguarded'] === true) {
-      yield { id: 'unguarded', level: 'note', message: 'the operator lets the tools of the selective strategy run before their call is durable' }
+      yield {
+        id: 'unguarded',
+        level: 'note',
+        message: 'the operator lets the tools of the selective strategy run before their call is durable',
+      }
     } else {
-      const message = 'the selective strategy does not load unless the policy allows it: its tools run before their call is durable'
+      const message =
+        'the selective strategy does not load unless the policy allows it: its tools run before their call is durable'
       yield { id: 'unguarded', level: 'error', message, change: advice.set(policy, '{ allowUnguarded: true }') }
     }
   }
@@ -84,7 +111,11 @@ function* checkBackends(rows: readonly Row[], advice: Advice): Generator<Finding
   const [first] = backends
   if (first !== undefined) {
     const message = `flushes reach ${first.name} (row ${first.id || first.name})`
-    yield { id: 'backend', level: first.state === 'on' ? 'ok' : 'warning', message: first.state === 'on' ? message : `${message} only where an expression says so` }
+    yield {
+      id: 'backend',
+      level: first.state === 'on' ? 'ok' : 'warning',
+      message: first.state === 'on' ? message : `${message} only where an expression says so`,
+    }
     return
   }
   yield {
@@ -108,12 +139,18 @@ function* checkTelemetry(rows: readonly Row[], advice: Advice): Generator<Findin
     yield {
       id: 'telemetry',
       level: 'note',
-      message: 'nothing here reads the telemetry: spans and metrics reach only an OpenTelemetry SDK that starts elsewhere (node --import)',
+      message:
+        'nothing here reads the telemetry: spans and metrics reach only an OpenTelemetry SDK that starts elsewhere (node --import)',
       change: advice.put('- id: checkpoint-prometheus', `  name: ${SCOPE_NAME}/prometheus`),
     }
   } else yield { id: 'telemetry', level: 'ok', message: `telemetry is read by ${readers.join(', ')}` }
   if (readers.includes('node-sdk') && process.env['OTEL_SDK_DISABLED']?.trim().toLowerCase() === 'true') {
-    yield { id: 'telemetry-off', level: 'warning', message: 'OTEL_SDK_DISABLED is true here: the node-sdk row exports nothing', change: 'unset OTEL_SDK_DISABLED' }
+    yield {
+      id: 'telemetry-off',
+      level: 'warning',
+      message: 'OTEL_SDK_DISABLED is true here: the node-sdk row exports nothing',
+      change: 'unset OTEL_SDK_DISABLED',
+    }
   }
 }
 
@@ -121,7 +158,9 @@ const DEFAULT_PORTS: Readonly<Partial<Record<Role, number>>> = { prometheus: 946
 
 function* checkPorts(rows: readonly Row[], advice: Advice): Generator<Finding> {
   const owners = new Map<number, Row>()
-  for (const row of rows.filter((each) => each.state !== 'off' && each.role !== undefined && each.role in DEFAULT_PORTS)) {
+  for (const row of rows.filter(
+    (each) => each.state !== 'off' && each.role !== undefined && each.role in DEFAULT_PORTS,
+  )) {
     const port = Number(knownFields(row.config)['port'] ?? DEFAULT_PORTS[row.role as Role])
     const owner = owners.get(port)
     owners.set(port, row)
@@ -131,10 +170,14 @@ function* checkPorts(rows: readonly Row[], advice: Advice): Generator<Finding> {
   }
 }
 
-
 function* checkIds(rows: readonly Row[]): Generator<Finding> {
   const ids = rows.map(({ id }) => id).filter((id) => id !== '')
   for (const id of new Set(ids.filter((each, index) => ids.indexOf(each) !== index))) {
-    yield { id: 'row-id', level: 'error', message: `two rows have the id ${id}: the host does not start`, change: 'give the one that you inserted another id' }
+    yield {
+      id: 'row-id',
+      level: 'error',
+      message: `two rows have the id ${id}: the host does not start`,
+      change: 'give the one that you inserted another id',
+    }
   }
 }

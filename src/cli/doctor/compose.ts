@@ -38,14 +38,26 @@ export function compose(place: Place, config?: string): Composition {
 function fromCli(place: Place, cli: string): Composition {
   const args = [join(cli, 'lib/bin.js'), '--profile', place.profile ?? '', '--dump-config']
   const env = { ...process.env, DSH_HOME: place.home }
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: place.folder, env, encoding: 'utf8', timeout: CLI_LIMIT_MS })
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, {
+    cwd: place.folder,
+    env,
+    encoding: 'utf8',
+    timeout: CLI_LIMIT_MS,
+  })
   const source = `dsh ${readManifest(cli)?.version ?? ''} --dump-config`
-  const said = stderr?.split('\n').filter((line) => line.trim() !== '').slice(0, MAX_SAID) ?? []
+  const said =
+    stderr
+      ?.split('\n')
+      .filter((line) => line.trim() !== '')
+      .slice(0, MAX_SAID) ?? []
   if (status !== 0) {
     // The line of the error alone: what follows quotes the file.
     const reason = /^\w*Error: (.*)$/m.exec(stderr ?? '')?.[1] ?? `it ended with ${String(status)}`
     const message = `dsh cannot compose this profile: ${reason}`
-    return { source, findings: [{ id: 'composition', level: 'error', message, change: `correct ${join(place.folder, PATCH_FILE)}` }] }
+    return {
+      source,
+      findings: [{ id: 'composition', level: 'error', message, change: `correct ${join(place.folder, PATCH_FILE)}` }],
+    }
   }
   const findings = said.map((line): Finding => ({ id: 'composition', level: 'warning', message: `dsh says: ${line}` }))
   return { source, rows: rowsOf(parseEntries(stdout), layersOf(stdout)), findings }
@@ -81,7 +93,11 @@ function fromFiles(place: Place): Composition {
     try {
       for (const patch of parseEntries(readFileSync(file, 'utf8'))) {
         if (apply(entries, patch, touch) || unknown.length > 0) continue
-        findings.push({ id: 'composition', level: 'warning', message: `${file}: a patch of ${JSON.stringify(patch.id)} fits no row and is skipped` })
+        findings.push({
+          id: 'composition',
+          level: 'warning',
+          message: `${file}: a patch of ${JSON.stringify(patch.id)} fits no row and is skipped`,
+        })
       }
     } catch (error) {
       findings.push(unreadable(file, error))
@@ -132,7 +148,10 @@ function listIn(group: Entry): Entry[] {
 }
 
 function flat(entries: readonly Entry[]): Entry[] {
-  return entries.flatMap((entry) => [entry, ...(entry.group !== undefined && Array.isArray(entry.config) ? flat(entry.config as Entry[]) : [])])
+  return entries.flatMap((entry) => [
+    entry,
+    ...(entry.group !== undefined && Array.isArray(entry.config) ? flat(entry.config as Entry[]) : []),
+  ])
 }
 
 function fromFile(file: string): Composition {
@@ -145,5 +164,10 @@ function fromFile(file: string): Composition {
 
 function unreadable(file: string, error: unknown): Finding {
   const { code, message } = error as NodeJS.ErrnoException
-  return { id: 'composition', level: 'error', message: `${file} cannot be read: ${code ?? message}`, change: `correct ${file}` }
+  return {
+    id: 'composition',
+    level: 'error',
+    message: `${file} cannot be read: ${code ?? message}`,
+    change: `correct ${file}`,
+  }
 }

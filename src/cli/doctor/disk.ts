@@ -1,6 +1,17 @@
 /** What the folder of the session logs promises: its file system, and whether writes, syncs and links work there. */
 import { randomUUID } from 'node:crypto'
-import { closeSync, existsSync, fsyncSync, linkSync, openSync, readFileSync, realpathSync, rmSync, statfsSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statfsSync,
+  writeSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
@@ -68,7 +79,12 @@ export function fileSystemOf(folder: string): FileSystem {
   if (known === undefined) return { name: `type 0x${(type >>> 0).toString(16)}`, kind: 'unknown', freeBytes }
   const mount = mountOf(folder)
   const [name, kind] = known
-  return { name: kind === 'local' || kind === 'shared' ? (mount?.type ?? name) : name, kind, freeBytes, weakOption: mount?.weakOption }
+  return {
+    name: kind === 'local' || kind === 'shared' ? (mount?.type ?? name) : name,
+    kind,
+    freeBytes,
+    weakOption: mount?.weakOption,
+  }
 }
 
 function mountOf(folder: string): { readonly type: string; readonly weakOption?: string } | undefined {
@@ -97,7 +113,12 @@ export function probeDisk(folder: string): Probe {
   const file = join(folder, `.checkpoint-doctor-${randomUUID()}`)
   try {
     const times = appendTimes(file)
-    return { appends: APPENDS, medianMs: times[Math.floor(APPENDS / 2)] ?? 0, slowestMs: times.at(-1) ?? 0, linkError: tryLink(file) }
+    return {
+      appends: APPENDS,
+      medianMs: times[Math.floor(APPENDS / 2)] ?? 0,
+      slowestMs: times.at(-1) ?? 0,
+      linkError: tryLink(file),
+    }
   } catch (error) {
     return { error: codeOf(error) }
   } finally {

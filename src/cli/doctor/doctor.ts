@@ -33,7 +33,9 @@ export async function examine(options: DoctorOptions): Promise<DoctorReport> {
   const { findings: durability, disk } = checkDisk(targetOf(place, mounted(rows ?? [], 'backend')[0]), options.write)
   const findings: Finding[] = [
     ...said,
-    ...(rows === undefined ? [] : [...checkRows(rows, adviceFor(place, source), partial), ...(await checkConfigs(rows))]),
+    ...(rows === undefined
+      ? []
+      : [...checkRows(rows, adviceFor(place, source), partial), ...(await checkConfigs(rows))]),
     ...checkPackages(place, copies, rows, partial),
     ...durability,
   ]

@@ -67,9 +67,14 @@ function startOf({ kind, manifest }: Place): string {
 function startsOf(place: Place, rows: readonly Row[] | undefined): Import[] {
   const { folder, manifest, kind } = place
   const mounted = (rows ?? []).filter((row) => row.state !== 'off').map((row) => packageOf(row.name))
-  const own = kind === 'project' ? [...importsOf(manifest), ...Object.keys(manifest.devDependencies ?? {})] : Object.keys(manifest.dependencies ?? {})
+  const own =
+    kind === 'project'
+      ? [...importsOf(manifest), ...Object.keys(manifest.devDependencies ?? {})]
+      : Object.keys(manifest.dependencies ?? {})
   const by = startOf(place)
-  return [...new Set([...mounted, ...own])].filter((name) => name !== undefined).map((name) => ({ name, from: folder, by }))
+  return [...new Set([...mounted, ...own])]
+    .filter((name) => name !== undefined)
+    .map((name) => ({ name, from: folder, by }))
 }
 
 function importsOf({ dependencies, optionalDependencies, peerDependencies }: Manifest): string[] {

@@ -23,7 +23,10 @@ export interface Manifest {
   readonly devDependencies?: Readonly<Record<string, string>>
   readonly optionalDependencies?: Readonly<Record<string, string>>
   readonly peerDependencies?: Readonly<Record<string, string>>
-  readonly dsh?: { readonly profile?: { readonly bundles?: readonly string[] }; readonly bundle?: { readonly patch?: string } }
+  readonly dsh?: {
+    readonly profile?: { readonly bundles?: readonly string[] }
+    readonly bundle?: { readonly patch?: string }
+  }
 }
 
 /** How the caller named it. */
@@ -43,18 +46,28 @@ export function findPlace({ dir, home, profile }: PlaceFlags): Place {
     const folder = join(root, 'profiles', profile)
     const manifest = readManifest(folder)
     if (manifest === undefined) {
-      throw new UsageError(`there is no profile ${JSON.stringify(profile)} below ${root}; name the home with --home, or create the profile with dsh`)
+      throw new UsageError(
+        `there is no profile ${JSON.stringify(profile)} below ${root}; name the home with --home, or create the profile with dsh`,
+      )
     }
     return { kind: 'profile', folder, profile, home: root, manifest }
   }
   const folder = resolve(dir ?? '.')
   const manifest = readManifest(folder)
   if (manifest === undefined) {
-    throw new UsageError(`${folder} has no package.json: call it inside a dsh profile or a project, or name one with --profile or --dir`)
+    throw new UsageError(
+      `${folder} has no package.json: call it inside a dsh profile or a project, or name one with --profile or --dir`,
+    )
   }
   if (manifest.dsh?.profile === undefined) return { kind: 'project', folder, manifest }
   const isInHome = basename(dirname(folder)) === 'profiles'
-  return { kind: 'profile', folder, profile: basename(folder), home: isInHome ? dirname(dirname(folder)) : homeOf(home), manifest }
+  return {
+    kind: 'profile',
+    folder,
+    profile: basename(folder),
+    home: isInHome ? dirname(dirname(folder)) : homeOf(home),
+    manifest,
+  }
 }
 
 /** The home as dsh finds it: named, else DSH_HOME, else below the user's. */

@@ -12,7 +12,15 @@ export class JsExpression {
 }
 
 /** What a row is to the policy. */
-export type Role = 'stock policy' | 'policy' | 'strategy' | 'backend' | 'prometheus' | 'node-sdk' | 'inspector' | 'retry'
+export type Role =
+  | 'stock policy'
+  | 'policy'
+  | 'strategy'
+  | 'backend'
+  | 'prometheus'
+  | 'node-sdk'
+  | 'inspector'
+  | 'retry'
 
 /** One row, groups unfolded. */
 export interface Row {
@@ -67,7 +75,8 @@ export function rowsOf(entries: readonly Entry[], origins: ReadonlyMap<string, s
       const { name, id = '', config } = entry
       const state = outer === 'on' ? stateOf(entry.disabled) : outer
       rows.push({ position: rows.length + 1, id, name, role: roleOf(id, name), state, config, from: origins.get(id) })
-      if (Array.isArray(config) && (entry.group !== undefined || name.endsWith('plugin-group'))) add(config as Entry[], state)
+      if (Array.isArray(config) && (entry.group !== undefined || name.endsWith('plugin-group')))
+        add(config as Entry[], state)
     }
   }
   add(entries, 'on')

@@ -2,7 +2,15 @@
 import { JsExpression, type Row } from './rows.ts'
 
 /** Fields of our own plugins and of the known backends whose text says nothing about anybody. */
-const PLAIN_TEXT: ReadonlySet<string> = new Set(['root', 'path', 'compression', 'protocol', 'serviceName', 'host', 'subagents'])
+const PLAIN_TEXT: ReadonlySet<string> = new Set([
+  'root',
+  'path',
+  'compression',
+  'protocol',
+  'serviceName',
+  'host',
+  'subagents',
+])
 /** The same for lists of texts. */
 const PLAIN_LISTS: ReadonlySet<string> = new Set(['hosts', 'tools', 'agents', 'exceptAgents', 'signals'])
 const MAX_CHARACTERS = 120

@@ -21,7 +21,14 @@ export function doctorText(report: DoctorReport): string {
 }
 
 function rowTable({ rows }: DoctorReport): string {
-  const columns = [{ title: '#', numeric: true }, { title: 'row' }, { title: 'is' }, { title: 'state' }, { title: 'settings' }, { title: 'from' }]
+  const columns = [
+    { title: '#', numeric: true },
+    { title: 'row' },
+    { title: 'is' },
+    { title: 'state' },
+    { title: 'settings' },
+    { title: 'from' },
+  ]
   return renderTable(
     columns,
     rows.map((row) => [String(row.position), row.id || row.plugin, row.role, row.state, row.settings, row.from ?? '']),
@@ -44,7 +51,8 @@ const COLOURS = { ok: 'green', note: 'cyan', warning: 'yellow', error: 'red' } a
 
 function findingText({ level, message, change }: Finding): string {
   const lines = [`  ${paint(COLOURS[level], level.padEnd(7))}  ${message}`]
-  if (change !== undefined) lines.push(...change.split('\n').map((line, index) => `           ${index === 0 ? 'change: ' : '        '}${line}`))
+  if (change !== undefined)
+    lines.push(...change.split('\n').map((line, index) => `           ${index === 0 ? 'change: ' : '        '}${line}`))
   return lines.join('\n')
 }
 

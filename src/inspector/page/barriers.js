@@ -20,16 +20,52 @@ const MAX_ROWS = 100
 
 /** @type {Column[]} */
 const COLUMNS = [
-  { title: 'Opened', key: (barrier) => barrier.openedAt, show: (barrier) => cell(clock(barrier.openedAt), traceOf(barrier)) },
+  {
+    title: 'Opened',
+    key: (barrier) => barrier.openedAt,
+    show: (barrier) => cell(clock(barrier.openedAt), traceOf(barrier)),
+  },
   { title: 'Boundary', key: (barrier) => barrier.boundary, show: (barrier) => cell(barrier.boundary) },
   { title: 'What was held', key: subjectOf, show: (barrier) => cell(subjectOf(barrier), barrier.callId) },
-  { title: 'Session', key: (barrier) => barrier.sessionId, show: (barrier) => cell(barrier.sessionId, placeOf(barrier)) },
-  { title: 'Outcome', key: (barrier) => barrier.outcome, show: (barrier) => cell(badge(barrier.outcome), barrier.unguarded ? 'unguarded' : '') },
-  { title: 'Write', key: (barrier) => barrier.flushOutcome, show: (barrier) => cell(badge(barrier.flushOutcome), barrier.errorType) },
-  { title: 'Waited', number: true, key: (barrier) => barrier.durationMs, show: (barrier) => numberCell(duration(barrier.durationMs)) },
-  { title: 'Write took', number: true, key: (barrier) => barrier.flushMs ?? -1, show: (barrier) => numberCell(barrier.flushMs === undefined ? '–' : duration(barrier.flushMs), barrier.sharedFlush ? 'shared' : '') },
-  { title: 'Events', number: true, key: (barrier) => barrier.events, show: (barrier) => numberCell(count(barrier.events)) },
-  { title: 'Decision', key: (barrier) => barrier.strategy + barrier.decision, show: (barrier) => cell(barrier.decision, decisionOf(barrier)) },
+  {
+    title: 'Session',
+    key: (barrier) => barrier.sessionId,
+    show: (barrier) => cell(barrier.sessionId, placeOf(barrier)),
+  },
+  {
+    title: 'Outcome',
+    key: (barrier) => barrier.outcome,
+    show: (barrier) => cell(badge(barrier.outcome), barrier.unguarded ? 'unguarded' : ''),
+  },
+  {
+    title: 'Write',
+    key: (barrier) => barrier.flushOutcome,
+    show: (barrier) => cell(badge(barrier.flushOutcome), barrier.errorType),
+  },
+  {
+    title: 'Waited',
+    number: true,
+    key: (barrier) => barrier.durationMs,
+    show: (barrier) => numberCell(duration(barrier.durationMs)),
+  },
+  {
+    title: 'Write took',
+    number: true,
+    key: (barrier) => barrier.flushMs ?? -1,
+    show: (barrier) =>
+      numberCell(barrier.flushMs === undefined ? '–' : duration(barrier.flushMs), barrier.sharedFlush ? 'shared' : ''),
+  },
+  {
+    title: 'Events',
+    number: true,
+    key: (barrier) => barrier.events,
+    show: (barrier) => numberCell(count(barrier.events)),
+  },
+  {
+    title: 'Decision',
+    key: (barrier) => barrier.strategy + barrier.decision,
+    show: (barrier) => cell(barrier.decision, decisionOf(barrier)),
+  },
 ]
 
 /**
@@ -51,7 +87,8 @@ export function createBarrierList(read) {
     const wanted = text.value.trim().toLowerCase()
     const found = list.filter((barrier) => {
       if (boundary.value !== '' && barrier.boundary !== boundary.value) return false
-      if (outcome.value === 'trouble' ? !isTrouble(barrier) : outcome.value !== '' && barrier.outcome !== outcome.value) return false
+      if (outcome.value === 'trouble' ? !isTrouble(barrier) : outcome.value !== '' && barrier.outcome !== outcome.value)
+        return false
       return wanted === '' || wordsOf(barrier).includes(wanted)
     })
     const { column, descending } = order ?? {}
@@ -60,7 +97,10 @@ export function createBarrierList(read) {
     rows = new Map(shown.map((barrier) => [barrier, rows.get(barrier) ?? rowOf(barrier)]))
     const nothing = list.length === 0 ? 'No barrier has settled yet.' : 'No barrier matches.'
     byId('settled-rows').replaceChildren(...(shown.length > 0 ? rows.values() : [emptyRow(COLUMNS.length, nothing)]))
-    setText(byId('settled-count'), `showing ${count(shown.length)} of ${count(found.length)} · ${count(settled)} settled in all`)
+    setText(
+      byId('settled-count'),
+      `showing ${count(shown.length)} of ${count(found.length)} · ${count(settled)} settled in all`,
+    )
   }
 
   const heads = COLUMNS.map((column) => {
@@ -69,7 +109,8 @@ export function createBarrierList(read) {
     const head = headCell('', column.number === true ? 'number' : '')
     head.append(button)
     button.addEventListener('click', () => {
-      const descending = order?.column === column ? !order.descending : column.number === true || column.title === 'Opened'
+      const descending =
+        order?.column === column ? !order.descending : column.number === true || column.title === 'Opened'
       order = { column, descending }
       for (const other of heads) other.removeAttribute('aria-sort')
       head.ariaSort = descending ? 'descending' : 'ascending'
@@ -116,7 +157,9 @@ function traceOf({ traceId }) {
 
 /** @param {SettledBarrier} barrier */
 function decisionOf({ strategy, reason, overruled }) {
-  return [strategy, reason, overruled === undefined ? undefined : `overruled: ${overruled}`].filter((part) => part !== undefined).join(' · ')
+  return [strategy, reason, overruled === undefined ? undefined : `overruled: ${overruled}`]
+    .filter((part) => part !== undefined)
+    .join(' · ')
 }
 
 /**

@@ -17,7 +17,9 @@ export function duration(ms) {
  * @param {number} ms
  */
 export function limit(ms) {
-  return duration(ms).replace(/(\.\d*?)0+ /, '$1 ').replace('. ', ' ')
+  return duration(ms)
+    .replace(/(\.\d*?)0+ /, '$1 ')
+    .replace('. ', ' ')
 }
 
 /**

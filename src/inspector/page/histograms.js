@@ -20,16 +20,28 @@ const ABOUT = {
  * @param {'waits' | 'flushes'} kind
  */
 export function showHistograms({ boundaries, bucketsSeconds }, kind) {
-  const entries = /** @type {[keyof typeof ABOUT, InspectorSummary['boundaries']['step']][]} */ (Object.entries(boundaries))
+  const entries = /** @type {[keyof typeof ABOUT, InspectorSummary['boundaries']['step']][]} */ (
+    Object.entries(boundaries)
+  )
   const range = rangeOf(entries.map(([, stats]) => stats[kind]))
   const figures = entries.map(([boundary, stats]) => {
     const neverWaits = boundary === 'turn' && kind === 'waits'
     const values = stats[kind]
-    const caption = element('figcaption', '', element('b', '', boundary), ' ', element('span', 'quiet', ABOUT[boundary]), ' ', element('span', 'times', count(values.count)))
+    const caption = element(
+      'figcaption',
+      '',
+      element('b', '', boundary),
+      ' ',
+      element('span', 'quiet', ABOUT[boundary]),
+      ' ',
+      element('span', 'times', count(values.count)),
+    )
     const facts = element('p', 'facts', neverWaits ? 'never waits' : factsOf(values, bucketsSeconds))
     const plot = element('div', 'plot', ...(neverWaits ? [] : bars(values, bucketsSeconds, range)))
     plot.role = 'img'
-    plot.ariaLabel = neverWaits ? 'The end of a turn never waits.' : `${boundary}, ${count(values.count)}: ${facts.textContent}`
+    plot.ariaLabel = neverWaits
+      ? 'The end of a turn never waits.'
+      : `${boundary}, ${count(values.count)}: ${facts.textContent}`
     return element('figure', '', caption, facts, plot, element('div', 'axis', ...axis(bucketsSeconds, range)))
   })
   byId('histograms').replaceChildren(...figures)

@@ -70,7 +70,10 @@ function show() {
   const { pid, startedAt, gauges, bounds, stuckAfterMs } = state
   setText(byId('about'), `process ${pid} · strategy ${gauges.strategy} · since ${clock(startedAt).slice(0, 8)}`)
   setText(byId('stuck-after'), limit(stuckAfterMs))
-  setText(byId('bounds'), `Kept: the last ${bounds.last} barriers, the ${bounds.slowest} slowest, the last ${bounds.recoveredCalls} recovered calls.`)
+  setText(
+    byId('bounds'),
+    `Kept: the last ${bounds.last} barriers, the ${bounds.slowest} slowest, the last ${bounds.recoveredCalls} recovered calls.`,
+  )
   showTiles(state)
   showOpen(state, receivedAt)
   showTimes()
@@ -93,7 +96,10 @@ function showTiles({ gauges, boundaries, settled, recovered }) {
   byId('tiles').replaceChildren(
     tile('open now', count(open)),
     tile('oldest open', gauges.oldestAgeMs === 0 ? 'none' : counting(receivedAt - gauges.oldestAgeMs)),
-    tile('log behind by', gauges.unflushedOldestAgeMs === 0 ? '0 s' : counting(receivedAt - gauges.unflushedOldestAgeMs)),
+    tile(
+      'log behind by',
+      gauges.unflushedOldestAgeMs === 0 ? '0 s' : counting(receivedAt - gauges.unflushedOldestAgeMs),
+    ),
     tile('failed writes in a row', count(gauges.consecutiveFailures), gauges.consecutiveFailures > 0),
     tile('rejected or timed out', count(failed), failed > 0),
     tile('aborted', count(sum('aborted'))),
@@ -119,7 +125,12 @@ function showTimes() {
 
 function showVerdict() {
   if (state === undefined && status === 'live') return
-  const verdict = status === 'live' && state !== undefined ? judge(state, performance.now() - receivedAt) : status === 'full' ? FULL : LOST
+  const verdict =
+    status === 'live' && state !== undefined
+      ? judge(state, performance.now() - receivedAt)
+      : status === 'full'
+        ? FULL
+        : LOST
   byId('verdict').className = `verdict ${verdict.level}`
   setText(byId('verdict-headline'), verdict.headline)
   setText(byId('verdict-detail'), verdict.detail)

@@ -53,7 +53,9 @@ export function showOutcomes({ boundaries }) {
     rows.map(([boundary, stats]) => [
       rowHead(boundary),
       ...Object.entries(stats.outcomes).map(([outcome, value]) => tally(value, outcome !== 'dispatched')),
-      ...Object.entries(stats.flushOutcomes).flatMap(([write, value]) => (writes.includes(write) ? [tally(value, write === 'unconfirmed')] : [])),
+      ...Object.entries(stats.flushOutcomes).flatMap(([write, value]) =>
+        writes.includes(write) ? [tally(value, write === 'unconfirmed')] : [],
+      ),
     ]),
   )
 }

@@ -66,8 +66,17 @@ export function judge(state, elapsedMs) {
       detail: `${subjectOf(failure.last)} in session ${failure.last.sessionId}, ${failure.errorType}. Writes since then succeeded.`,
     }
   }
-  if (settled === 0) return { level: 'good', headline: 'Nothing has happened yet', detail: 'No barrier has settled since the inspector was loaded.' }
-  return { level: 'good', headline: 'Nothing is stuck and writes succeed', detail: `${count(settled)} barriers settled.` }
+  if (settled === 0)
+    return {
+      level: 'good',
+      headline: 'Nothing has happened yet',
+      detail: 'No barrier has settled since the inspector was loaded.',
+    }
+  return {
+    level: 'good',
+    headline: 'Nothing is stuck and writes succeed',
+    detail: `${count(settled)} barriers settled.`,
+  }
 }
 
 /**

@@ -35,7 +35,10 @@ async function cancelAt(stage: Stage, hung: number): Promise<void> {
     findings.add('unstoppable', (error as Error).message)
   }
   if (stage.ran.length !== ran || stage.requests !== requests) {
-    findings.add('ran after cancel', `after it was cancelled while append ${hung} hung, the agent went on to a tool body or a request`)
+    findings.add(
+      'ran after cancel',
+      `after it was cancelled while append ${hung} hung, the agent went on to a tool body or a request`,
+    )
   }
   held.resolve()
   disk.door = undefined

@@ -52,7 +52,13 @@ async function main(plan: CrashPlan): Promise<void> {
   })
   const { agent } = await harness.createAgent(CRASH_SESSION)
   setInterval(() => agent.session.append('todo/write', { todos: [] }), TRAFFIC_MS).unref()
-  const title = { provider: PROVIDER, model: MODEL, messages: [], sessionId: agent.session.id, purpose: 'session-title' }
+  const title = {
+    provider: PROVIDER,
+    model: MODEL,
+    messages: [],
+    sessionId: agent.session.id,
+    purpose: 'session-title',
+  }
   for (let turn = 0; turn < MAX_TURNS; turn += 1) {
     const calls = Array.from({ length: 8 }, () => ({ name: parallel }))
     model.replace([[{ name: exclusive }], calls, 'done'])

@@ -20,7 +20,13 @@ export async function crash(subject: Subject, findings: Findings): Promise<void>
   for (let kill = 0; kill < subject.kills; kill += 1) {
     const root = await mkdtemp(join(tmpdir(), 'dsh-crash-'))
     try {
-      const began = await killAfter(subject, root, 1 + Math.floor(random() * MAX_BODIES), Math.floor(random() * 0x7fff_ffff), findings)
+      const began = await killAfter(
+        subject,
+        root,
+        1 + Math.floor(random() * MAX_BODIES),
+        Math.floor(random() * 0x7fff_ffff),
+        findings,
+      )
       if (began !== undefined) await examine(subject, root, began, findings)
     } finally {
       await rm(root, { recursive: true, force: true })
@@ -47,7 +53,11 @@ async function killAfter(
   // The same file name with the same suffix: sources run as they are.
   const child = spawn(
     process.execPath,
-    ['--unhandled-rejections=strict', import.meta.filename.replace(/crash(\.\w+)$/, 'crash-child$1'), JSON.stringify(plan)],
+    [
+      '--unhandled-rejections=strict',
+      import.meta.filename.replace(/crash(\.\w+)$/, 'crash-child$1'),
+      JSON.stringify(plan),
+    ],
     { stdio: ['ignore', 'pipe', 'pipe'] },
   )
   const exited = new Promise<void>((resolve) => void child.once('close', () => resolve()))
@@ -85,13 +95,17 @@ async function examine(subject: Subject, root: string, began: readonly Began[], 
     if (type === 'tool/call') called.add(String(data['callId']))
     if (type !== 'tool/result') continue
     const callId = callIdOf(data)
-    if (!called.has(callId)) findings.add('orphan', `after the kill the log holds a result of call ${callId}, but not the call`)
+    if (!called.has(callId))
+      findings.add('orphan', `after the kill the log holds a result of call ${callId}, but not the call`)
     answered.add(callId)
   }
   const guarded = began.filter(({ tool }) => !subject.mayRelease.has(tool)).map(({ callId }) => callId)
   const forgotten = guarded.filter((callId) => !called.has(callId))
   if (forgotten.length > 0) {
-    findings.add('forgotten', `killed while call ${forgotten[0]} ran, the log on disk has no such call: its effect would be forgotten or repeated`)
+    findings.add(
+      'forgotten',
+      `killed while call ${forgotten[0]} ran, the log on disk has no such call: its effect would be forgotten or repeated`,
+    )
   }
   const started = guarded.filter((callId) => called.has(callId) && !answered.has(callId))
   if (events.length > 0) await resume(root, started, findings)
@@ -108,7 +122,10 @@ async function resume(root: string, started: readonly string[], findings: Findin
       const results = events.filter(({ type, data }) => type === 'tool/result' && callIdOf(data) === callId)
       const code = (results[0]?.data['error'] as { code?: unknown } | undefined)?.code
       if (results.length !== 1 || code !== 'TOOL_OUTCOME_UNKNOWN') {
-        findings.add('recovery', `call ${callId} was running at the kill; resumed, it has ${results.length} result(s), code ${String(code)}`)
+        findings.add(
+          'recovery',
+          `call ${callId} was running at the kill; resumed, it has ${results.length} result(s), code ${String(code)}`,
+        )
       }
     }
   } finally {

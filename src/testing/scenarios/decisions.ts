@@ -17,10 +17,14 @@ export async function decisions(subject: Subject, findings: Findings): Promise<v
     const strategy = harness.ctx.get('checkpointStrategy') as CheckpointStrategy
     const random = createRandom(subject.seed)
     const startedAt = performance.now()
-    for (let question = 0; question < QUESTIONS; question += 1) judge(strategy, createBarrier(subject, random), subject, findings)
+    for (let question = 0; question < QUESTIONS; question += 1)
+      judge(strategy, createBarrier(subject, random), subject, findings)
     const meanMs = (performance.now() - startedAt) / QUESTIONS
     if (meanMs > MAX_MEAN_MS) {
-      findings.add('slow decide', `decide takes ${meanMs.toFixed(1)} ms on average; it runs on the agent's path and must be cheap`)
+      findings.add(
+        'slow decide',
+        `decide takes ${meanMs.toFixed(1)} ms on average; it runs on the agent's path and must be cheap`,
+      )
     }
   })
 }
@@ -32,7 +36,10 @@ function judge(strategy: CheckpointStrategy, barrier: Barrier, subject: Subject,
   try {
     given = strategy.decide(barrier)
   } catch (error) {
-    findings.add('throws', `decide threw at ${where}: ${describeError(error)}. The policy would flush; decide must not throw`)
+    findings.add(
+      'throws',
+      `decide threw at ${where}: ${describeError(error)}. The policy would flush; decide must not throw`,
+    )
     return
   }
   const answer = readDecision(given)

@@ -22,12 +22,17 @@ async function unmountAt(stage: Stage, hung: number, end: 'resolves' | 'rejects'
   disk.door = ({ number }) => (number === hung ? held.promise : undefined)
   const turn = stage.startTurn()
   await eventually(LIMIT_MS, () => disk.appends.length >= hung)
-  await within(LIMIT_MS, `unmounting the strategy while append ${hung} hangs`, Promise.resolve(stage.strategy?.dispose()))
+  await within(
+    LIMIT_MS,
+    `unmounting the strategy while append ${hung} hangs`,
+    Promise.resolve(stage.strategy?.dispose()),
+  )
   if (end === 'resolves') held.resolve()
   else held.reject(storageError('EIO'))
   await within(LIMIT_MS, `the turn after the strategy was unmounted while append ${hung} hung`, turn)
   const { strategy } = stage.harness.ctx.checkpoints.state()
-  if (strategy !== 'default') findings.add('stays', `unmounted while append ${hung} hung, the strategy "${strategy}" is still followed`)
+  if (strategy !== 'default')
+    findings.add('stays', `unmounted while append ${hung} hung, the strategy "${strategy}" is still followed`)
   disk.door = undefined
   await stage.turn()
   await checkAll(stage, { prompt: false })

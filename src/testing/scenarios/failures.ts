@@ -42,6 +42,7 @@ async function failAt(stage: Stage, failing: number, lasting: boolean): Promise<
   disk.door = undefined
   const { requests } = stage
   await stage.turn()
-  if (stage.requests !== requests + 4) findings.add('latched', `${how}, and after the disk was repaired the next turn does not run through`)
+  if (stage.requests !== requests + 4)
+    findings.add('latched', `${how}, and after the disk was repaired the next turn does not run through`)
   await checkAll(stage, { prompt: false })
 }

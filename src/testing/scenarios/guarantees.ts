@@ -15,7 +15,10 @@ export async function guarantees(subject: Subject, findings: Findings): Promise<
     await checkAll(stage, { prompt: true })
     const { requests } = stage
     if (requests !== 4 * TURNS || stage.ran.length !== 7 * TURNS) {
-      findings.add('incomplete', `${TURNS} turns should make ${4 * TURNS} requests and ${7 * TURNS} calls; there were ${requests} and ${stage.ran.length}`)
+      findings.add(
+        'incomplete',
+        `${TURNS} turns should make ${4 * TURNS} requests and ${7 * TURNS} calls; there were ${requests} and ${stage.ran.length}`,
+      )
     }
   })
 }

@@ -20,7 +20,13 @@ export async function interleavings(subject: Subject, findings: Findings): Promi
       const found = new Findings()
       found.scenario = 'interleavings'
       await Stage.run(subject, found, (stage) => interleave(stage, scheduler, happenings))
-      if (found.count > 0) throw new Error(found.all().map(({ message }) => message).join('\n'))
+      if (found.count > 0)
+        throw new Error(
+          found
+            .all()
+            .map(({ message }) => message)
+            .join('\n'),
+        )
     },
   )
   // Shrinking would run hundreds of apps; the seed and the path repeat this very order.
@@ -84,7 +90,13 @@ async function interleave(stage: Stage, scheduler: Scheduler, happenings: readon
 
 /** A request of the session beside its conversation. A refusal is an answer, too. */
 async function requestTitle({ harness, agent }: Stage): Promise<void> {
-  const request = { provider: PROVIDER, model: MODEL, messages: [], sessionId: agent.session.id, purpose: 'session-title' }
+  const request = {
+    provider: PROVIDER,
+    model: MODEL,
+    messages: [],
+    sessionId: agent.session.id,
+    purpose: 'session-title',
+  }
   try {
     for await (const chunk of harness.ctx.llm.stream(request as never)) void chunk
   } catch {
@@ -96,6 +108,8 @@ async function importFastCheck(): Promise<typeof import('fast-check')> {
   try {
     return await import('fast-check')
   } catch (error) {
-    throw new Error(`the scenario "interleavings" needs fast-check: npm install --save-dev fast-check`, { cause: error })
+    throw new Error(`the scenario "interleavings" needs fast-check: npm install --save-dev fast-check`, {
+      cause: error,
+    })
   }
 }

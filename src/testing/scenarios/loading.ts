@@ -18,12 +18,17 @@ export async function loading(subject: Subject, findings: Findings): Promise<voi
     const { name } = service
     findings.strategy = name
     const { checkpoints } = ctx
-    if (checkpoints.state().strategy !== name) findings.add('followed', 'the policy does not follow the strategy that was mounted')
+    if (checkpoints.state().strategy !== name)
+      findings.add('followed', 'the policy does not follow the strategy that was mounted')
     await stage.strategy?.dispose()
     if (ctx.get('checkpointStrategy') !== undefined || checkpoints.state().strategy !== 'default') {
-      findings.add('unmounted', 'the strategy stays after its plugin was unmounted: provide it through the plugin context')
+      findings.add(
+        'unmounted',
+        'the strategy stays after its plugin was unmounted: provide it through the plugin context',
+      )
     }
     await stage.mountStrategy()
-    if (checkpoints.state().strategy !== name) findings.add('remounted', `mounted a second time, its name is not "${name}" any more`)
+    if (checkpoints.state().strategy !== name)
+      findings.add('remounted', `mounted a second time, its name is not "${name}" any more`)
   })
 }
