@@ -56,7 +56,7 @@ const storage = {
         case 'none':
           return
         case 'slow':
-          return void (await sleep(between(150, 700)))
+          return sleep(between(150, 700))
         case 'full':
           throw Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
         case 'hung':

@@ -7,7 +7,7 @@
  * not hold the others: it is struck off as soon as that is known, and the wait is bounded in any case. Calls that come
  * after a release gather anew.
  */
-import type { LiveBarrier } from './checkpoint.ts'
+import type { LiveBarrier } from './live-barrier.ts'
 
 /** A tool-call block of an assistant message, as far as it is read here. */
 interface ToolCallBlock {

@@ -1,24 +1,18 @@
 /**
- * The one place where a barrier decides: decide, flush, settle, announce.
+ * The one place where a barrier decides: decide, flush, settle, announce. It is long because all branching is here.
  *
  * A hook opens a barrier, awaits `barrier.ready` where there is one, and settles it in the same tick in which it
  * goes on, so that what was recorded is what happened.
  */
 import type { Session } from '@deepseek-ai/dsh-session'
-import { siblingsOf, ToolBatch, type IsParallel } from './batch.ts'
-import type {
-  BarrierSubject,
-  Boundary,
-  FlushOutcome,
-  OpenBarrier,
-  Outcome,
-  RecoveredCall,
-  SettledBarrier,
-} from './barrier.ts'
+import { siblingsOf, ToolBatch } from './batch.ts'
+import type { BarrierSubject, Boundary, OpenBarrier, Outcome, RecoveredCall } from './barrier.ts'
 import { Observers, type CheckpointObserver, type Checkpoints, type CheckpointState } from './checkpoints.ts'
 import type { ResolvedConfig } from './config.ts'
-import { CheckpointError, errorTypeOf } from './errors.ts'
-import { Ledger, type Flush, type SendFlush } from './ledger.ts'
+import { errorTypeOf, timeoutError, unconfirmedError, unloadedError } from './errors.ts'
+import type { Host } from './host.ts'
+import { Ledger } from './ledger.ts'
+import { describe, isCovered, LiveBarrier, openRecordOf, recordOf, subjectOf } from './live-barrier.ts'
 import type { LimitedLog } from './log.ts'
 import { ERROR_TIMEOUT, ERROR_UNCONFIRMED, OTHER } from './semconv.ts'
 import {
@@ -29,117 +23,7 @@ import {
   type CheckpointStrategy,
   type Decision,
 } from './strategy.ts'
-import { idsOf, Telemetry, type ParentContext, type Span } from './telemetry.ts'
-
-/** What ended a wait first. */
-type Wake = 'flush' | 'aborted' | 'timeout' | 'unloaded'
-
-/** One barrier between its opening and its close. */
-export class LiveBarrier {
-  readonly id: number
-  readonly subject: BarrierSubject
-  readonly ledger: Ledger
-  readonly signal: AbortSignal | undefined
-  /** Context that the released work runs in. */
-  readonly parent: ParentContext
-  readonly openedAt = performance.now()
-  /** Resolves when the wait is over; absent when there is nothing to wait for. Never rejects. */
-  ready: Promise<void> | undefined
-  span: Span | undefined
-  strategy = defaultStrategy.name
-  decision: Decision = FLUSH
-  overruled: SettledBarrier['overruled']
-  flush: Flush | undefined
-  outcome: Outcome | undefined
-  errorType: string | undefined
-  /** When the agent went on, monotonic clock. */
-  releasedAt: number | undefined
-  /** Of the barriers that share a flush, the one whose record tells of it. */
-  tells = false
-  /** Age of the flush when the barrier settled: read once, so that every path measures the same of a flush that goes on. */
-  flushMs: number | undefined
-  wokenBy: Wake | undefined
-  overdueSaid = false
-  #resume: (() => void) | undefined
-  #timers: ReturnType<typeof setTimeout>[] | undefined
-
-  constructor(
-    id: number,
-    subject: BarrierSubject,
-    ledger: Ledger,
-    signal: AbortSignal | undefined,
-    parent: ParentContext,
-  ) {
-    this.id = id
-    this.subject = subject
-    this.ledger = ledger
-    this.signal = signal
-    this.parent = parent
-  }
-
-  get unconfirmed(): boolean {
-    return this.flush?.outcome === 'unconfirmed'
-  }
-
-  get flushOutcome(): FlushOutcome {
-    return this.flush === undefined ? 'none' : (this.flush.outcome ?? 'pending')
-  }
-
-  /** Milliseconds the agent waited, so far or in all. */
-  get waitedMs(): number {
-    return (this.releasedAt ?? performance.now()) - this.openedAt
-  }
-
-  /** Make the host wait until {@link wake}; the wait ends early on abort. */
-  hold(): void {
-    this.ready = new Promise((resolve) => {
-      this.#resume = resolve
-    })
-    // An abort that came while the strategy decided fires no listener any more.
-    if (this.signal?.aborted === true) this.wake('aborted')
-    else this.signal?.addEventListener('abort', this)
-  }
-
-  /** Abort of the guarded thing: the listener is the barrier itself, which saves a closure on each. */
-  handleEvent(): void {
-    this.wake('aborted')
-  }
-
-  after(delayMs: number, action: () => void): void {
-    this.#timers = [...(this.#timers ?? []), setTimeout(action, delayMs)]
-  }
-
-  /** End the wait; only the first reason counts. */
-  wake(reason: Wake): void {
-    if (this.wokenBy !== undefined) return
-    this.wokenBy = reason
-    this.signal?.removeEventListener('abort', this)
-    for (const timer of this.#timers ?? []) clearTimeout(timer)
-    this.#resume?.()
-  }
-
-  /** The consumer left before the barrier was settled: whatever woke it, nothing is dispatched. */
-  cancel(): void {
-    this.wake('aborted')
-    this.wokenBy = 'aborted'
-  }
-}
-
-/** What the policy captured from the host, once. */
-export interface Host {
-  readonly flush: SendFlush
-  readonly isLive: (session: Session) => boolean
-  readonly isParallel: IsParallel
-  /** Tool calls the loop runs at once. */
-  readonly maxParallel: () => number
-  /** Called at the first `group` decision: from then on calls that never reach a barrier matter. */
-  readonly watchToolPolicy: () => void
-}
-
-/** An event outside a turn is left to write-behind this long before it is flushed. */
-const IDLE_MS = 1_000
-/** A failed write of an idle session is tried again after twice the time of the last try, at most after this. */
-const MAX_RETRY_MS = 60_000
+import { Telemetry, type ParentContext } from './telemetry.ts'
 
 /** All barriers of one mounted policy. */
 export class Checkpoint {
@@ -242,7 +126,7 @@ export class Checkpoint {
   /**
    * Say what became of the barrier, now that its wait is over; call it in the tick that goes on.
    * @returns whether to go on; `false` means aborted.
-   * @throws the host's rejection as it came, or a {@link CheckpointError} of ours.
+   * @throws the host's rejection as it came, or a `CheckpointError` of ours.
    */
   settle(barrier: LiveBarrier): boolean {
     barrier.releasedAt = performance.now()
@@ -254,10 +138,7 @@ export class Checkpoint {
         return false
       case 'timeout':
         this.#close(barrier, 'timeout', ERROR_TIMEOUT)
-        throw new CheckpointError(
-          'CHECKPOINT_TIMEOUT',
-          `the session log was not durable within ${Math.round(barrier.waitedMs)} ms (checkpoint ${barrier.subject.boundary})`,
-        )
+        throw timeoutError(barrier.subject.boundary, barrier.waitedMs)
       case 'flush':
         if (barrier.flush?.outcome === 'rejected') {
           return this.#reject(barrier, errorTypeOf(barrier.flush.error), barrier.flush.error)
@@ -285,19 +166,9 @@ export class Checkpoint {
    */
   turnEnded(ledger: Ledger, imposed?: Decision): void {
     if (!this.#config.turnBoundary || this.#unloaded || !this.#host.isLive(ledger.session)) return
-    const { session } = ledger
     const barrier = this.open(subjectOf('turn', ledger), ledger, undefined, this.telemetry.parent(ledger), imposed)
     this.settle(barrier)
-    barrier.flush?.whenEnded(() => {
-      // What this flush itself made others append is not flushed again, or two plugins could keep a disk busy for ever.
-      ledger.idleSeq = session.seq
-      ledger.retryAt = performance.now() + Math.min(MAX_RETRY_MS, IDLE_MS * 2 ** ledger.consecutiveFailures)
-    })
-  }
-
-  /** A call of the session will not reach a barrier soon: siblings must not wait for it, nor for those `blocking` holds up. */
-  strike(ledger: Ledger, callId: string, blocking = false): void {
-    ledger.batch?.strike(callId, blocking)
+    barrier.flush?.whenEnded(() => ledger.wroteIdle())
   }
 
   /** A resumed session brought calls that recovery answered. */
@@ -331,7 +202,7 @@ export class Checkpoint {
       )
     }
     for (const ledger of this.#ledgers.values()) {
-      if (isIdle(ledger) && now >= dueAt(ledger)) this.turnEnded(ledger, START)
+      if (ledger.isDue(now)) this.turnEnded(ledger, START)
     }
   }
 
@@ -414,7 +285,7 @@ export class Checkpoint {
     const { ledger } = barrier
     const callId = barrier.subject.callId ?? ''
     try {
-      this.#host.watchToolPolicy()
+      this.#host.watchToolPolicy((session, id, blocking) => this.ledger(session).batch?.strike(id, blocking))
       if (ledger.batch?.covers(callId) !== true) {
         const callIds = siblingsOf(ledger.message, callId, ledger.agent, this.#host.isParallel)
         // A call alone has nobody to wait for, and others may be gathering.
@@ -463,15 +334,7 @@ export class Checkpoint {
 
   #openBarriers(): readonly OpenBarrier[] {
     const now = performance.now()
-    return [...this.#open].map((barrier) =>
-      Object.freeze({
-        ...barrier.subject,
-        id: barrier.id,
-        strategy: barrier.strategy,
-        ageMs: now - barrier.openedAt,
-        waiting: barrier.releasedAt === undefined,
-      }),
-    )
+    return Array.from(this.#open, (barrier) => openRecordOf(barrier, now))
   }
 
   #state(): CheckpointState {
@@ -493,116 +356,6 @@ export class Checkpoint {
   }
 }
 
-/** Whether a session between turns has something to write that nobody is writing. */
-function isIdle(ledger: Ledger): boolean {
-  return ledger.turnOpen === false && !ledger.flushing && ledger.unflushedSince !== undefined
-}
-
-/** When an idle session is written, monotonic clock: a failed write comes again, what was tried in vain does not. */
-function dueAt(ledger: Ledger): number {
-  if (ledger.consecutiveFailures > 0) return ledger.retryAt
-  return ledger.idleSeq === ledger.session.seq ? Infinity : (ledger.unflushedSince ?? Infinity) + IDLE_MS
-}
-
 const START: Decision = Object.freeze({ kind: 'start' })
 /** There was nothing left to decide. */
 const MOOT: Decision = Object.freeze({ kind: 'skip', reason: 'ended before it began' })
-
-/** What only one boundary knows of its barrier. */
-interface Guarded {
-  readonly callId?: string
-  readonly toolName?: string
-  readonly model?: string
-  readonly purpose?: string
-}
-
-/** Describe a barrier that is about to open. One literal, because it is made for every barrier. */
-export function subjectOf(boundary: Boundary, ledger: Ledger, guarded: Guarded = NOTHING): BarrierSubject {
-  return {
-    boundary,
-    guarded: boundary === 'request' || boundary === 'tool',
-    sessionId: ledger.sessionId,
-    agentId: ledger.agentId,
-    agentPreset: ledger.agentPreset,
-    delegationDepth: ledger.delegationDepth,
-    turn: ledger.turn,
-    step: ledger.step,
-    callId: guarded.callId,
-    toolName: guarded.toolName,
-    model: guarded.model,
-    purpose: guarded.purpose,
-    pendingEvents: ledger.pendingEvents,
-  }
-}
-
-const NOTHING: Guarded = Object.freeze({})
-
-/** Whether the log was known to be durable when the barrier released its thing. */
-function isCovered(barrier: LiveBarrier): boolean {
-  switch (barrier.decision.kind) {
-    case 'flush':
-      return barrier.flush?.outcome === 'durable'
-    case 'start':
-    case 'skip':
-      return barrier.subject.pendingEvents === 0
-  }
-}
-
-function recordOf(barrier: LiveBarrier, outcome: Outcome, unguarded: boolean): SettledBarrier {
-  const { subject, flush, decision, span } = barrier
-  const ids = span === undefined ? undefined : idsOf(span)
-  // Written out, because a spread costs as much as all observers together.
-  return {
-    kind: 'barrier',
-    id: barrier.id,
-    openedAt: performance.timeOrigin + barrier.openedAt,
-    boundary: subject.boundary,
-    guarded: subject.guarded,
-    sessionId: subject.sessionId,
-    agentId: subject.agentId,
-    agentPreset: subject.agentPreset,
-    delegationDepth: subject.delegationDepth,
-    turn: subject.turn,
-    step: subject.step,
-    callId: subject.callId,
-    toolName: subject.toolName,
-    model: subject.model,
-    purpose: subject.purpose,
-    pendingEvents: subject.pendingEvents,
-    outcome,
-    flushOutcome: barrier.flushOutcome,
-    strategy: barrier.strategy,
-    decision: decision.kind,
-    reason: decision.kind === 'skip' ? decision.reason : undefined,
-    overruled: barrier.overruled,
-    unguarded,
-    events: barrier.tells && flush !== undefined ? flush.events : 0,
-    durationMs: barrier.waitedMs,
-    flushMs: barrier.flushMs,
-    sharedFlush: flush !== undefined && !barrier.tells,
-    errorType: barrier.errorType,
-    traceId: ids?.traceId,
-    spanId: ids?.spanId,
-  }
-}
-
-function describe(barrier: LiveBarrier): string {
-  const { boundary, sessionId, turn, step, toolName } = barrier.subject
-  const what = toolName === undefined ? '' : ` of tool ${toolName}`
-  return `checkpoint ${boundary}${what} (session ${sessionId}, turn ${turn ?? '?'}, step ${step ?? '?'})`
-}
-
-/** A request or call met the policy after it was unloaded, or while it was. */
-function unloadedError(boundary: Boundary): CheckpointError {
-  return new CheckpointError(
-    'CHECKPOINT_UNLOADED',
-    `the checkpoint policy (dsh-checkpoint-otel) was unloaded before this ${boundary} was durable; it was not run`,
-  )
-}
-
-function unconfirmedError(boundary: Boundary): CheckpointError {
-  return new CheckpointError(
-    'CHECKPOINT_UNCONFIRMED',
-    `no persistence backend confirmed that the session log is durable (checkpoint ${boundary})`,
-  )
-}

@@ -1,4 +1,5 @@
 /** The policy's own rejections, and the class of anybody's failure. */
+import type { Boundary } from './barrier.ts'
 import { ERROR_TIMEOUT, ERROR_UNCONFIRMED, OTHER, STORAGE_ERRORS } from './semconv.ts'
 
 /** Base of the rejections this policy makes itself; the host's own pass through unchanged. */
@@ -11,6 +12,30 @@ export class CheckpointError extends Error {
     super(message)
     this.code = code
   }
+}
+
+/** A request or call met the policy after it was unloaded, or while it was. */
+export function unloadedError(boundary: Boundary): CheckpointError {
+  return new CheckpointError(
+    'CHECKPOINT_UNLOADED',
+    `the checkpoint policy (dsh-checkpoint-otel) was unloaded before this ${boundary} was durable; it was not run`,
+  )
+}
+
+/** A flush resolved in which nobody took part, and the configuration asks for more. */
+export function unconfirmedError(boundary: Boundary): CheckpointError {
+  return new CheckpointError(
+    'CHECKPOINT_UNCONFIRMED',
+    `no persistence backend confirmed that the session log is durable (checkpoint ${boundary})`,
+  )
+}
+
+/** A barrier hit its limit. */
+export function timeoutError(boundary: Boundary, waitedMs: number): CheckpointError {
+  return new CheckpointError(
+    'CHECKPOINT_TIMEOUT',
+    `the session log was not durable within ${Math.round(waitedMs)} ms (checkpoint ${boundary})`,
+  )
 }
 
 const storageErrors: ReadonlySet<string> = new Set(STORAGE_ERRORS)

@@ -2,16 +2,18 @@
  * The checkpoint policy: the agent waits until its session log is durable before a model adapter gets a request, before
  * a top-level tool body runs and at each step. Here are the hooks; what a barrier does is decided in checkpoint.ts.
  */
-import type { Context, Fiber } from '@deepseek-ai/cordis'
+import type { Context } from '@deepseek-ai/cordis'
 import type {} from '@deepseek-ai/dsh-agent'
 import type { GenerateOptions, StreamChunk } from '@deepseek-ai/dsh-llm'
 import type { SessionEvent } from '@deepseek-ai/dsh-session'
 import type {} from '@deepseek-ai/dsh-session-persistence'
 import type { ToolExecutionResult } from '@deepseek-ai/dsh-tools'
-import { Checkpoint, subjectOf, type Host, type LiveBarrier } from './checkpoint.ts'
+import { Checkpoint } from './checkpoint.ts'
 import { Config, resolve } from './config.ts'
+import { captureHost, isRunning, noticeOtherPolicy } from './host.ts'
 import type { Ledger } from './ledger.ts'
-import { createLogger, LimitedLog, type Logger } from './log.ts'
+import { subjectOf, type LiveBarrier } from './live-barrier.ts'
+import { createLogger, LimitedLog } from './log.ts'
 import { recoveredCalls } from './recovery.ts'
 import { isStrategy } from './strategy.ts'
 import { GatedStream } from './stream.ts'
@@ -27,34 +29,21 @@ export const name = 'session-checkpoint-policy'
 /** The stock policy's services. */
 export const inject = ['llm', 'sessionPersistence', 'sessions', 'tools']
 
-/** Parallel tool calls of an agent loop that does not say. */
-const DEFAULT_MAX_PARALLEL = 10
-
 /**
  * Mount the policy. Mount it once, at the root: it sees every agent, subagents too.
  * @param ctx - plugin context that owns the hooks.
  * @param config - see {@link Config}; zero config gives the stock policy's guarantees.
  */
 export function apply(ctx: Context, config?: Config): void {
-  // Each read of a service through the context costs microseconds, so all are read once, here.
-  const { tools } = ctx
-  const sessions = unwrap(ctx.sessions)
   const logger = createLogger(ctx)
   const log = new LimitedLog(logger)
-  const host: Host = {
-    flush: sessions.flush.bind(sessions),
-    isLive: (session) => sessions.get(session.id) === session,
-    isParallel: (call) => tools.executionMode({ ...call, signal: NEVER } as never).kind === 'parallel',
-    maxParallel: () => maxParallelOf(ctx),
-    watchToolPolicy: once(() => watchToolPolicy(ctx, checkpoint)),
-  }
+  const host = captureHost(ctx)
   const checkpoint = new Checkpoint(host, resolve(Config, config), log)
   const { telemetry } = checkpoint
-  const getSession = sessions.get.bind(sessions)
 
   // request: nothing happens until the first pull.
   ctx.on('llm/stream', (options, next) => {
-    const session = options.sessionId === undefined ? undefined : getSession(options.sessionId)
+    const session = options.sessionId === undefined ? undefined : host.getSession(options.sessionId)
     return session === undefined ? next() : gateRequest(checkpoint, checkpoint.ledger(session), options, next)
   })
 
@@ -110,14 +99,14 @@ export function apply(ctx: Context, config?: Config): void {
     scope.effect(() => () => checkpoint.follow(undefined), 'checkpoint strategy')
   })
 
-  noticeStockPolicy(ctx, logger)
+  noticeOtherPolicy(ctx, logger)
   ctx.effect(() => {
     telemetry.mount()
     const timer = setInterval(() => checkpoint.tick(), HOUSEKEEPING_MS)
     timer.unref()
     return () => {
       clearInterval(timer)
-      const appEnds = !isRunning(ctx.root.fiber)
+      const appEnds = !isRunning(ctx)
       checkpoint.unload(appEnds)
       if (!appEnds) {
         logger.warn('the checkpoint policy was unloaded: until it is mounted again nothing waits for the session log')
@@ -127,7 +116,6 @@ export function apply(ctx: Context, config?: Config): void {
 }
 
 const HOUSEKEEPING_MS = 1_000
-const NEVER = new AbortController().signal
 
 function gateRequest(
   checkpoint: Checkpoint,
@@ -202,80 +190,5 @@ function abortedBeforeDispatch(): ToolExecutionResult {
       message: 'tool call aborted before dispatch',
       info: { name: 'AbortError', code: 'ABORTED_BEFORE_DISPATCH' },
     },
-  }
-}
-
-/**
- * From the first `group` decision on: a call that its policy denies or sends to a person, and one whose guard refuses
- * it, never reaches a barrier, and its siblings must not wait for it.
- */
-function watchToolPolicy(ctx: Context, checkpoint: Checkpoint): void {
-  ctx.on(
-    'tools/pre-execute',
-    async (exec, next) => {
-      const { agent } = exec
-      if (agent === undefined || exec.parent !== undefined) return next()
-      const ledger = checkpoint.ledger(agent.session)
-      const strike = (blocking?: boolean) => checkpoint.strike(ledger, exec.callId, blocking)
-      try {
-        const decision = await next()
-        // Guards answer at once after this hook: a call that they let through is at its barrier before the immediate.
-        if (decision.kind === 'allow') setImmediate(strike)
-        else strike(decision.kind === 'ask')
-        return decision
-      } catch (error) {
-        strike()
-        throw error
-      }
-    },
-    { prepend: true },
-  )
-}
-
-function maxParallelOf(ctx: Context): number {
-  const loop: { config?: { maxParallelToolCalls?: number } } | undefined = ctx.get('agentLoop')
-  return loop?.config?.maxParallelToolCalls ?? DEFAULT_MAX_PARALLEL
-}
-
-/** Cordis hands out services wrapped for their caller, which doubles the cost of a flush; the key is its public symbol. */
-const ORIGINAL = Symbol.for('cordis.original')
-
-function unwrap<T extends object>(service: T): T {
-  return (service as { [ORIGINAL]?: T })[ORIGINAL] ?? service
-}
-
-/** Two checkpoint policies double every flush: say so once, whichever of them came first. */
-function noticeStockPolicy(ctx: Context, logger: Logger): void {
-  const own = ctx.fiber.runtime
-  let said = false
-  const look = () => {
-    if (said) return
-    for (const runtime of ctx.registry.values()) {
-      if (runtime === own || runtime.name !== name || runtime.fibers.length === 0) continue
-      said = true
-      logger.warn(
-        'another checkpoint policy is mounted beside dsh-checkpoint-otel: every barrier flushes twice; ' +
-          'disable the row session-checkpoint-policy',
-      )
-    }
-  }
-  ctx.on('internal/plugin', look)
-  look()
-}
-
-/** Whether the application as a whole goes on: at its own end an unloaded policy is no news. */
-function isRunning(root: Fiber): boolean {
-  return root.state === ACTIVE
-}
-
-/** Cordis' FiberState.ACTIVE: a const enum of the host, inlined because nothing of the host is imported at run time. */
-const ACTIVE = 2
-
-function once(action: () => void): () => void {
-  let done = false
-  return () => {
-    if (done) return
-    done = true
-    action()
   }
 }

@@ -60,6 +60,11 @@ export class Flush {
   }
 }
 
+/** An event outside a turn is left to write-behind this long before it is flushed. */
+const IDLE_MS = 1_000
+/** A failed write of an idle session is tried again after twice the time of the last try, at most after this. */
+const MAX_RETRY_MS = 60_000
+
 /** The books of one live session. */
 export class Ledger {
   readonly session: Session
@@ -83,10 +88,10 @@ export class Ledger {
   consecutiveFailures = 0
   /** Rejection of the last write that was started and failed. */
   earlyError: unknown = NO_ERROR
-  /** `seq` when an idle flush last ended: the same events are not tried twice. */
-  idleSeq = -1
-  /** When a failed write of an idle session is tried again, monotonic clock. */
-  retryAt = 0
+  /** `seq` when such a write last ended: the same events are not tried twice. */
+  #idleSeq = -1
+  /** When a failed one is tried again, monotonic clock. */
+  #retryAt = 0
   #durableSeq = 0
   /** The latest-begun flush that was good. */
   #lastGood: Flush | undefined
@@ -118,6 +123,20 @@ export class Ledger {
   /** When the oldest event after the last good flush was appended, monotonic clock. */
   get unflushedSince(): number | undefined {
     return this.#unflushedSince
+  }
+
+  /** Whether the session stands between turns with something to write that nobody is writing. */
+  isDue(now: number): boolean {
+    if (this.turnOpen !== false || this.flushing || this.#unflushedSince === undefined) return false
+    // A failed write comes again; what was tried in vain does not.
+    if (this.consecutiveFailures > 0) return now >= this.#retryAt
+    return this.#idleSeq !== this.session.seq && now >= this.#unflushedSince + IDLE_MS
+  }
+
+  /** A write that nobody waits for ended: what it made others append is not due, or two plugins could keep a disk busy. */
+  wroteIdle(): void {
+    this.#idleSeq = this.session.seq
+    this.#retryAt = performance.now() + Math.min(MAX_RETRY_MS, IDLE_MS * 2 ** this.consecutiveFailures)
   }
 
   /** Note one appended event. */

@@ -5,23 +5,14 @@
  * and tracer are made again whenever the global provider is another one.
  */
 import { context, metrics, SpanStatusCode, trace, TraceFlags } from '@opentelemetry/api'
-import type {
-  Attributes,
-  Context,
-  Counter,
-  Histogram,
-  Meter,
-  MeterProvider,
-  Span,
-  Tracer,
-  TracerProvider,
-} from '@opentelemetry/api'
-import type { Boundary, Recovery, RecoveredCall } from './barrier.ts'
-import type { LiveBarrier } from './checkpoint.ts'
+import type { Attributes, Context, MeterProvider, Span, Tracer, TracerProvider } from '@opentelemetry/api'
+import type { RecoveredCall } from './barrier.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import type { Ledger } from './ledger.ts'
+import type { LiveBarrier } from './live-barrier.ts'
 import type { LimitedLog } from './log.ts'
 import * as sc from './semconv.ts'
+import { instrumentsOf, policyMounted, policyUnloaded, type Instruments } from './telemetry/instruments.ts'
 
 /** Where a barrier belongs in the trace. */
 export type ParentContext = Context
@@ -49,11 +40,6 @@ export function idsOf(span: Span): { readonly traceId: string; readonly spanId: 
   }
 }
 
-/** Policies mounted in this process: gauges outlive one policy, because an SDK keeps exporting a removed callback's last value. */
-const mounted = new Set<Checkpoints>()
-/** The last policy went with its whole application: nothing is missing, and a last export must not say so. */
-let ended = false
-
 /** Spans and metrics of one mounted policy. */
 export class Telemetry {
   readonly #policy: Checkpoints
@@ -71,8 +57,7 @@ export class Telemetry {
 
   /** Count the policy among those mounted, until {@link unload}. */
   mount(): void {
-    mounted.add(this.#policy)
-    ended = false
+    policyMounted(this.#policy)
   }
 
   /** Make tracer and instruments again if an SDK was registered or replaced. */
@@ -204,8 +189,7 @@ export class Telemetry {
 
   /** @param appEnds - whether the application ends, not the policy alone. */
   unload(appEnds: boolean): void {
-    mounted.delete(this.#policy)
-    ended = appEnds
+    policyUnloaded(this.#policy, appEnds)
   }
 
   #count(instruments: Instruments, barrier: LiveBarrier, unguarded: boolean): void {
@@ -316,98 +300,4 @@ const FALLBACK_CONTEXT: Context = {
   getValue: () => undefined,
   setValue: () => FALLBACK_CONTEXT,
   deleteValue: () => FALLBACK_CONTEXT,
-}
-
-/** The instruments of one meter provider. */
-interface Instruments {
-  readonly barrierDuration: Histogram
-  readonly flushDuration: Histogram
-  readonly flushEvents: Histogram
-  readonly rejections: Counter
-  readonly aborted: Counter
-  readonly unguarded: Counter
-  readonly strategyFaults: Counter
-  readonly recovered: Counter
-  /** Make the counters that carry a strategy exist at zero. */
-  zeroStrategy(name: string): void
-}
-
-/** One set for each provider and bucket list: callbacks must not pile up over reloads. */
-const instrumentSets = new WeakMap<MeterProvider, Map<string, Instruments>>()
-
-function instrumentsOf(provider: MeterProvider, buckets: readonly number[]): Instruments {
-  const key = buckets.join()
-  let sets = instrumentSets.get(provider)
-  if (sets === undefined) instrumentSets.set(provider, (sets = new Map()))
-  let instruments = sets.get(key)
-  if (instruments === undefined) {
-    instruments = createInstruments(provider.getMeter(sc.SCOPE_NAME, sc.SCOPE_VERSION), buckets, sets.size === 0)
-    sets.set(key, instruments)
-  }
-  return instruments
-}
-
-function createInstruments(meter: Meter, buckets: readonly number[], withGauges: boolean): Instruments {
-  const optionsOf = (name: keyof typeof sc.INSTRUMENTS) => {
-    const { unit, description } = sc.INSTRUMENTS[name]
-    return { unit, description }
-  }
-  const histogram = (name: keyof typeof sc.INSTRUMENTS, bounds: readonly number[]) =>
-    meter.createHistogram(name, { ...optionsOf(name), advice: { explicitBucketBoundaries: [...bounds] } })
-  const counter = (name: keyof typeof sc.INSTRUMENTS) => meter.createCounter(name, optionsOf(name))
-
-  const rejections = counter(sc.METRIC_REJECTIONS)
-  const aborted = counter(sc.METRIC_ABORTED)
-  const unguarded = counter(sc.METRIC_UNGUARDED)
-  const strategyFaults = counter(sc.METRIC_STRATEGY_FAULTS)
-  const recovered = counter(sc.METRIC_RECOVERED)
-  // A series that appears only with its first failure hides that failure from every increase().
-  aborted.add(0)
-  for (const recovery of sc.RECOVERIES) recovered.add(0, { [sc.ATTR_RECOVERY]: recovery satisfies Recovery })
-  for (const boundary of sc.BOUNDARIES) {
-    for (const errorType of sc.ERROR_TYPES) {
-      rejections.add(0, { [sc.ATTR_BOUNDARY]: boundary, [sc.ATTR_ERROR_TYPE]: errorType })
-    }
-  }
-  if (withGauges) observeGauges(meter, optionsOf)
-  return {
-    barrierDuration: histogram(sc.METRIC_BARRIER_DURATION, buckets),
-    flushDuration: histogram(sc.METRIC_FLUSH_DURATION, buckets),
-    flushEvents: histogram(sc.METRIC_FLUSH_EVENTS, sc.EVENT_BUCKETS),
-    rejections,
-    aborted,
-    unguarded,
-    strategyFaults,
-    recovered,
-    zeroStrategy(name) {
-      for (const boundary of sc.GUARDED_BOUNDARIES) {
-        unguarded.add(0, { [sc.ATTR_BOUNDARY]: boundary, [sc.ATTR_STRATEGY]: name })
-      }
-      for (const boundary of sc.BOUNDARIES) {
-        strategyFaults.add(0, { [sc.ATTR_BOUNDARY]: boundary, [sc.ATTR_STRATEGY]: name })
-      }
-    },
-  }
-}
-
-function observeGauges(
-  meter: Meter,
-  optionsOf: (name: keyof typeof sc.INSTRUMENTS) => { unit: string; description: string },
-): void {
-  meter.createObservableUpDownCounter(sc.METRIC_ACTIVE, optionsOf(sc.METRIC_ACTIVE)).addCallback((result) => {
-    const states = [...mounted].map((policy) => policy.state())
-    for (const boundary of sc.BOUNDARIES) {
-      const active = states.reduce((sum, state) => sum + state.active[boundary satisfies Boundary], 0)
-      result.observe(active, { [sc.ATTR_BOUNDARY]: boundary })
-    }
-  })
-  const gauge = (name: keyof typeof sc.INSTRUMENTS, read: () => number) =>
-    meter.createObservableGauge(name, optionsOf(name)).addCallback((result) => result.observe(read()))
-  const highest = (read: (policy: Checkpoints) => number) => Math.max(0, ...[...mounted].map(read))
-  gauge(sc.METRIC_OLDEST_AGE, () => highest((policy) => policy.state().oldestAgeMs / 1_000))
-  gauge(sc.METRIC_UNFLUSHED_AGE, () => highest((policy) => policy.state().unflushedOldestAgeMs / 1_000))
-  gauge(sc.METRIC_CONSECUTIVE_FAILURES, () => highest((policy) => policy.state().consecutiveFailures))
-  meter.createObservableGauge(sc.METRIC_POLICY_ACTIVE, optionsOf(sc.METRIC_POLICY_ACTIVE)).addCallback((result) => {
-    if (mounted.size > 0 || !ended) result.observe(mounted.size)
-  })
 }

@@ -138,7 +138,7 @@ test('a new config under a waiting call refuses that call and holds for the next
   app.flushes.on = () => gate.promise
   const waiting = call('a')
   await vi.waitFor(() => expect(app.flushes.count).toBe(1))
-  await app.plugins.at(-1)?.update({ ...QUIET, timeoutMs: 20 })
+  app.plugins.at(-1)?.update({ ...QUIET, timeoutMs: 20 })
   await expect(waiting).resolves.toMatchObject({ error: { message: expect.stringContaining('was unloaded') } })
   await expect(call('b')).resolves.toMatchObject({
     error: { message: expect.stringMatching(/not durable within \d+ ms/) },

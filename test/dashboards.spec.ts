@@ -168,7 +168,7 @@ describe('the stack', () => {
       (path) => read(`provisioning/${path}`),
     )
     const asked = new Set(files.flatMap((text) => [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name]) => name)))
-    expect([...asked].toSorted()).toEqual([
+    expect([...asked].toSorted((a = '', b = '') => a.localeCompare(b))).toEqual([
       'DSH_JAEGER_UID',
       'DSH_JAEGER_URL',
       'DSH_PROMETHEUS_UID',

@@ -2,6 +2,7 @@
 import { accessSync, constants, statSync, writeFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { Option, type Command } from 'commander'
+import { orStopped } from './bench/stopped.ts'
 import { UsageError, wholeNumber, type CliCommand } from './command.ts'
 import { importOnHost } from './host.ts'
 
@@ -48,23 +49,24 @@ export const benchCommand: CliCommand = {
       .addHelpText('after', EXIT_CODES)
   },
 
-  async run(options): Promise<number> {
-    const flags = options as BenchFlags
-    const { html, json = false } = flags
-    // Before anything is measured: a report that cannot be written is worth no minute of waiting.
-    if (html !== undefined) assertWritable(html)
-    const { measure } = await importOnHost('bench', () => import('./bench/bench.ts'))
-    const defaults = flags.quick === true ? QUICK : FULL
-    const report = await measure({ ...defaults, ...flags, workload: flags.workload ?? (flags.quick === true ? ['one-call'] : undefined) })
-    const { benchText } = await import('./bench/text.ts')
-    process.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : `\n${benchText(report)}\n`)
-    if (html !== undefined) {
-      const { benchHtml } = await import('./bench/html.ts')
-      attempt(html, () => writeFileSync(html, benchHtml(report)))
-      process.stderr.write(`The report with charts: ${html}\n`)
-    }
-    return 0
-  },
+  run: (options) => orStopped('bench', () => bench(options as BenchFlags)),
+}
+
+async function bench(flags: BenchFlags): Promise<number> {
+  const { html, json = false } = flags
+  // Before anything is measured: a report that cannot be written is worth no minute of waiting.
+  if (html !== undefined) assertWritable(html)
+  const { measure } = await importOnHost('bench', () => import('./bench/bench.ts'))
+  const defaults = flags.quick === true ? QUICK : FULL
+  const report = await measure({ ...defaults, ...flags, workload: flags.workload ?? (flags.quick === true ? ['one-call'] : undefined) })
+  const { benchText } = await import('./bench/text.ts')
+  process.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : `\n${benchText(report)}\n`)
+  if (html !== undefined) {
+    const { benchHtml } = await import('./bench/html.ts')
+    attempt(html, () => writeFileSync(html, benchHtml(report)))
+    process.stderr.write(`The report with charts: ${html}\n`)
+  }
+  return 0
 }
 
 /** Nothing is touched: a run that is stopped leaves no empty report, and keeps the one of an earlier run. */

@@ -1,6 +1,7 @@
 /** `tune LOG…`: flags, output and exit code; what it does is imported when it runs. */
 import { Option, type Command } from 'commander'
 import type { StrategyName } from './bench/variants.ts'
+import { orStopped } from './bench/stopped.ts'
 import { UsageError, wholeNumber, type CliCommand } from './command.ts'
 import { importOnHost } from './host.ts'
 
@@ -39,15 +40,17 @@ export const tuneCommand: CliCommand = {
       .addHelpText('after', NOTES)
   },
 
-  async run(options, paths): Promise<number> {
-    const { json = false, ...flags } = options as unknown as TuneFlags
-    if (flags.recorded === 'stock' && !isInstalled(STOCK)) throw new UsageError(`--recorded: ${STOCK} is not installed`)
-    const { tune } = await importOnHost('tune', () => import('./tune/tune.ts'))
-    const report = await tune({ ...flags, paths })
-    const { tuneText } = await import('./tune/text.ts')
-    process.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : `\n${tuneText(report)}\n`)
-    return 0
-  },
+  run: (options, paths) => orStopped('tune', () => replay(options as unknown as TuneFlags, paths)),
+}
+
+async function replay(options: TuneFlags, paths: readonly string[]): Promise<number> {
+  const { json = false, ...flags } = options
+  if (flags.recorded === 'stock' && !isInstalled(STOCK)) throw new UsageError(`--recorded: ${STOCK} is not installed`)
+  const { tune } = await importOnHost('tune', () => import('./tune/tune.ts'))
+  const report = await tune({ ...flags, paths })
+  const { tuneText } = await import('./tune/text.ts')
+  process.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : `\n${tuneText(report)}\n`)
+  return 0
 }
 
 const STOCK = '@deepseek-ai/dsh-session-checkpoint-policy'

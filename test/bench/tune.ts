@@ -93,7 +93,7 @@ async function shareOf(variant: Variant, root: string): Promise<number> {
     name: 'clock',
     apply(ctx: Context) {
       ctx.on('agent/request', async (_payload, next) => {
-        await delay(ASSEMBLY_MS)
+        await pass(ASSEMBLY_MS)
         return next()
       })
       ctx.on('session/event', (_session, { type }) => {
@@ -107,7 +107,7 @@ async function shareOf(variant: Variant, root: string): Promise<number> {
     compression: variant.encoding === 'raw' ? 'none' : 'zstd',
     writeBatchMaxDelayMs: variant.delayMs,
     model: new ScriptedModel(Array.from({ length: TURNS }, turn).flat()),
-    tools: [createTool('read', () => delay(4).then(() => 'text '.repeat(400)), { parallel: true }), createTool('edit', () => delay(15))],
+    tools: [createTool('read', () => pass(4).then(() => 'text '.repeat(400)), { parallel: true }), createTool('edit', () => pass(15))],
     plugins: [[meter.outer], ...pluginsOf(variant.strategy, parts), [meter.inner], [clock]],
   })
   const { agent } = await harness.createAgent()
@@ -124,7 +124,7 @@ function turn(): ScriptedAnswer[] {
   return [
     ...calls.map((list): ScriptedAnswer => slow(list)),
     async function* answer() {
-      await delay(10)
+      await pass(10)
       yield* textChunks('It is done. '.repeat(20))
     },
   ]
@@ -133,7 +133,7 @@ function turn(): ScriptedAnswer[] {
 /** A model takes its time. */
 function slow(calls: readonly { readonly name: string; readonly args?: object }[]): ScriptedAnswer {
   return async function* answer() {
-    await delay(12)
+    await pass(12)
     for (const [index, { name, args = {} }] of calls.entries()) {
       const block = { type: 'tool-call', id: `${name}-${index}-${Math.random()}`, name, arguments: JSON.stringify(args) } as never
       yield { type: 'block-start', index, blockType: 'tool-call' }
@@ -141,4 +141,14 @@ function slow(calls: readonly { readonly name: string; readonly args?: object }[
     }
     yield { type: 'finish', reason: { kind: 'tool-calls' } }
   }
+}
+
+/**
+ * Let time pass and end anywhere within a millisecond, as an answer from a network does. A bare timer ends at the tick
+ * of the clock that events are stamped by, and the gaps behind it are then all rounded the same way.
+ */
+async function pass(ms: number): Promise<void> {
+  const end = performance.now() + ms + Math.random()
+  await delay(ms)
+  while (performance.now() < end);
 }

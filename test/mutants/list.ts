@@ -79,7 +79,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'an abort is not seen while the flush is pending',
-    patches: [{ file: 'checkpoint.ts', from: `else this.signal?.addEventListener('abort', this)`, to: '' }],
+    patches: [{ file: 'live-barrier.ts', from: `else this.signal?.addEventListener('abort', this)`, to: '' }],
     spec: 'cancellation.spec.ts',
     tests: ["a call cancelled at its barrier gets the host's own"],
   },
@@ -97,7 +97,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'the abort listener stays on the signal',
-    patches: [{ file: 'checkpoint.ts', from: `    this.signal?.removeEventListener('abort', this)\n`, to: '' }],
+    patches: [{ file: 'live-barrier.ts', from: `    this.signal?.removeEventListener('abort', this)\n`, to: '' }],
     spec: 'cancellation.spec.ts',
     tests: ['a thousand calls and a thousand rejected ones'],
   },
@@ -163,7 +163,7 @@ export const MUTANTS: readonly Mutant[] = [
       {
         file: 'index.ts',
         from: `  ctx.on('session/event', `,
-        to: `  ctx.on('agent/turn-stopping', async ({ agent }) => void (await sessions.flush(agent.session)))\n  ctx.on('session/event', `,
+        to: `  ctx.on('agent/turn-stopping', async ({ agent }) => void (await host.flush(agent.session)))\n  ctx.on('session/event', `,
       },
     ],
     spec: 'turn.spec.ts',
