@@ -7,7 +7,7 @@ import type { SendFlush } from './ledger.ts'
 import type { Logger } from './log.ts'
 
 /** Told of a call that will not reach its barrier soon; `blocking` where the loop itself waits for it. */
-export type Strike = (session: Session, callId: string, blocking?: boolean) => void
+type Strike = (session: Session, callId: string, blocking?: boolean) => void
 
 /** What the policy captured from the host. Each read of a service through the context costs microseconds. */
 export interface Host {
