@@ -89,10 +89,11 @@ const TURN: TurnShape = { durationMs: 5_000, steps: Array.from({ length: 25 }, (
 const STEPS = { waitMs: 1, besidesMs: 0.5, perBarrier: 1.2 }
 
 describe('the level', () => {
-  test('comes from the gaps before the recorded steps, less what the host takes there', () => {
+  test('lies between the replay and the gaps before the recorded steps, less what the host takes there', () => {
     const level = levelOf([TURN], 1, STEPS, NOW)
-    expect(level).toMatchObject({ from: 'logs', pace: 1.5 })
-    expect(level.perBarrierMs).toBeCloseTo(1.8)
+    expect(level).toMatchObject({ from: 'both', pace: 1.5 })
+    expect(level.recordedMs).toBeCloseTo(1.8)
+    expect(level.perBarrierMs).toBeCloseTo(Math.sqrt(1.8))
   })
 
   test.each([
@@ -104,7 +105,7 @@ describe('the level', () => {
   })
 
   test('the time of a turn less its waiting stays what it is', () => {
-    const predict = createPredictor([TURN], { perBarrierMs: 10, from: 'logs', pace: 1 }, 0)
+    const predict = createPredictor([TURN], { perBarrierMs: 10, recordedMs: 10, from: 'both', pace: 1 }, 0)
     const half = predict({ median: 0.5, low: 0.4, high: 0.6 })
     expect(predict({ median: 1, low: 1, high: 1 }).waitedPerTurnMs.median).toBe(500)
     expect(half.waitedPerTurnMs.median).toBe(250)

@@ -69,7 +69,7 @@ function adviceLines({ recommended, recorded, noise, steady, replay }: TuneRepor
 
 function levelText({ from, pace, perBarrierMs }: TuneReport['level']): string {
   const each = `a barrier takes ${duration(perBarrierMs)}`
-  if (from === 'logs') return `The gaps before the recorded steps tell the level: ${each}, ${pace?.toFixed(1)} times as long as in the replay.`
+  if (from === 'both') return `The gaps before the recorded steps tell of waits ${pace?.toFixed(1)} times as long as the replay; half way, ${each}.`
   if (pace === undefined) return `The level is that of the replay: ${each}.`
   return `The level is that of the replay: ${each}; the logs tell of ${pace.toFixed(1)} times that, as of another disk.`
 }
