@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { HOST_SETS } from './support/compat-hosts.ts'
+import { installHost } from './support/dsh-cli-hosts.ts'
 import { packProject } from './support/dsh-cli-pack.ts'
 import { ROOT, run, succeed, type Finished } from './support/dsh-cli-process.ts'
 import { requirement } from './support/require.ts'
@@ -16,6 +17,10 @@ const online = await run({ ...npm(['ping']), cwd: ROOT, limitMs: 20_000 }).then(
   ({ code }) => code === 0,
   () => false,
 )
+
+/** The newest long-term release; the tests themselves run on the oldest one that is supported. */
+const NODE_24 = await installHost({ name: 'node-24', manager: 'npm', manifest: { dependencies: { node: '24.9.0' } } })
+const node24 = 'folder' in NODE_24 ? join(NODE_24.folder, 'node_modules/node/bin/node') : undefined
 
 describe.skipIf(!requirement('the npm registry', online))('the tarball', () => {
   const folders: string[] = []
@@ -45,6 +50,10 @@ describe.skipIf(!requirement('the npm registry', online))('the tarball', () => {
   test('loads at every subpath in a harness project', async () => {
     expect(subpaths.length).toBeGreaterThan(1)
     for (const subpath of subpaths) expect(await load(harness, subpath)).toBe('')
+  })
+
+  test.skipIf(!requirement('Node 24', node24 !== undefined))('loads at every subpath on Node 24, too', async () => {
+    for (const subpath of subpaths) expect(await load(harness, subpath, node24)).toBe('')
   })
 
   test('[D10] loads without any host package, but for the conformance suite, which is an app of its own', async () => {
@@ -91,13 +100,13 @@ function npm(args: readonly string[]) {
 }
 
 /** What loading a subpath says when it fails; nothing when it loads. */
-async function load(folder: string, subpath: string): Promise<string> {
+async function load(folder: string, subpath: string, node = process.execPath): Promise<string> {
   const attributes = subpath.endsWith('.json') ? `, { with: { type: 'json' } }` : ''
   const code = `await import('${subpath}'${attributes})`
   const args = ['--input-type=module', '--disable-warning=ExperimentalWarning', '--eval', code]
   const result = await run({
     what: `import of ${subpath}`,
-    command: process.execPath,
+    command: node,
     args,
     cwd: folder,
     limitMs: 30_000,
