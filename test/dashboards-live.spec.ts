@@ -4,23 +4,18 @@ import { context, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { ALERTS } from '../dashboards/alerts.ts'
-import { incident } from '../dashboards/incident.ts'
-import { latency } from '../dashboards/latency.ts'
 import type { DashboardJson } from '../dashboards/lint.ts'
 import { overview } from '../dashboards/overview.ts'
-import { expand, type Macros } from '../dashboards/promql.ts'
+import { expand } from '../dashboards/promql.ts'
 import { counted, LABEL, NO_AGENT, orQuiet, PANEL, STATES, state } from '../dashboards/queries.ts'
-import { RECORDINGS } from '../dashboards/rules.ts'
 import * as sc from '../src/semconv.ts'
+import { MACROS, withoutData } from './support/dashboard-queries.ts'
 import { createFleet } from './support/every-outcome.ts'
 import { PROMETHEUS_INSTALLED, startPrometheus, type PrometheusServer } from './support/prometheus-server.ts'
 import { requirement } from './support/require.ts'
 
 const RULE_FILE = fileURLToPath(new URL('../dashboards/checkpoint.rules.yaml', import.meta.url))
 const WAIT = { timeout: 30_000, interval: 250 }
-/** One scrape a second stands in for one a minute. */
-const MACROS: Macros = { rateInterval: '30s', range: '5m', interval: '5s', intervalMs: 5_000 }
 
 describe.skipIf(!requirement('prometheus (apt-get install prometheus)', PROMETHEUS_INSTALLED))(
   'against a real Prometheus',
@@ -135,44 +130,6 @@ describe.skipIf(!requirement('prometheus (apt-get install prometheus)', PROMETHE
     )
   },
 )
-
-/** Queries of panels, annotations, variables and rules that answer nothing, and exemplar queries without an exemplar. */
-async function withoutData(server: PrometheusServer, from: number, to: number): Promise<string[]> {
-  const empty: string[] = []
-  for (const dashboard of [overview(), latency(), incident()] as (DashboardJson & { title: string })[]) {
-    for (const { name = '', expr = '' } of dashboard.annotations?.list ?? []) {
-      const results = await server.queryRange(expand(expr, MACROS), from - 10, to, 1)
-      if (results.length === 0) empty.push(`${dashboard.title}: annotation ${name}`)
-    }
-    for (const { name, type, query } of dashboard.templating?.list ?? []) {
-      if (type !== 'query') continue
-      const [, selector = '', label = ''] =
-        /^label_values\((.*), (\w+)\)$/.exec((query as { query: string }).query) ?? []
-      const values = await server.query(`count by (${label}) (${expand(selector, MACROS)})`)
-      if (values.length === 0 || values.some(({ metric }) => metric[label] === undefined))
-        empty.push(`${dashboard.title}: variable ${name}`)
-    }
-    for (const panel of dashboard.panels ?? []) {
-      for (const target of panel.targets ?? []) {
-        const { refId, expr = '', instant, exemplar } = target as typeof target & { exemplar?: boolean }
-        const where = `${dashboard.title}: ${panel.title} ${refId}`
-        const query = expand(expr, MACROS)
-        const results = instant === true ? await server.query(query) : await server.queryRange(query, from, to, 1)
-        const values = results.flatMap(({ value, values: list }) => list ?? (value === undefined ? [] : [value]))
-        if (!values.some(([, value]) => Number.isFinite(Number(value)))) empty.push(where)
-        if (
-          exemplar === true &&
-          (await server.exemplars(query, from, to)).every(({ labels }) => labels[sc.EXEMPLAR_TRACE_ID] === undefined)
-        ) {
-          empty.push(`${where}: exemplars`)
-        }
-      }
-    }
-  }
-  for (const { name, of } of ALERTS) if ((await server.query(of)).length === 0) empty.push(`alert ${name}`)
-  for (const { record } of RECORDINGS) if ((await server.query(record)).length === 0) empty.push(`recording ${record}`)
-  return empty
-}
 
 function exprOf(dashboard: DashboardJson, title: string): string {
   const expr = dashboard.panels?.find((panel) => panel.title === title)?.targets?.[0]?.expr

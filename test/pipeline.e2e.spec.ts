@@ -5,6 +5,7 @@ import { describe, expect, test, vi } from 'vitest'
 import * as nodeSdk from '../src/node-sdk.ts'
 import * as prometheus from '../src/prometheus.ts'
 import * as sc from '../src/semconv.ts'
+import { withoutData } from './support/dashboard-queries.ts'
 import { createMixedApp } from './support/mixed-run.ts'
 import {
   BUILT,
@@ -99,6 +100,7 @@ describe.skipIf(!hasCollector || !hasPrometheus)('one run of 1,000 barriers with
         [nodeSdk, { endpoint: tee.endpoint, serviceName: SERVICE, metricsIntervalMs: 500 }],
         [prometheus, { port: metricsPort }],
       ])
+      const startedAt = Date.now() / 1_000
       await run(1_000)
 
       // What the policy itself says of the run.
@@ -191,6 +193,12 @@ describe.skipIf(!hasCollector || !hasPrometheus)('one run of 1,000 barriers with
       expect(
         buckets.map(({ metric }) => Number(metric['le']?.replace('+Inf', 'Infinity'))).sort((a, b) => a - b),
       ).toEqual([...sc.DURATION_BUCKETS_SECONDS, Infinity])
+
+      // Every panel of the dashboards has data on this path, too.
+      await vi.waitFor(async () => {
+        const to = Date.now() / 1_000
+        expect(await withoutData(scraping, startedAt, to, { job: SERVICE })).toEqual([])
+      }, WAIT)
 
       // The traces went out, and every scrape was accepted.
       await vi.waitFor(
