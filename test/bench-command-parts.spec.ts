@@ -48,19 +48,43 @@ describe('statistics', () => {
 })
 
 describe('whether fsync reaches the device', () => {
-  const disk: FileSystem = { type: 'ext4', mountPoint: '/', source: '/dev/sda1', options: ['rw'], device: { name: 'sda', kind: 'physical' } }
+  const disk: FileSystem = {
+    type: 'ext4',
+    mountPoint: '/',
+    source: '/dev/sda1',
+    options: ['rw'],
+    device: { name: 'sda', kind: 'physical' },
+  }
 
   test.each([
     ['memory has no device', { ...disk, type: 'tmpfs', device: undefined }, 0.001, 'no', 'memory'],
     ['compressed memory is memory', { ...disk, device: { name: 'zram0', kind: 'memory' } }, 0.5, 'no', 'memory'],
-    ['an overlay that leaves syncs out', { ...disk, type: 'overlay', options: ['rw', 'volatile'] }, 0.5, 'no', 'volatile'],
+    [
+      'an overlay that leaves syncs out',
+      { ...disk, type: 'overlay', options: ['rw', 'volatile'] },
+      0.5,
+      'no',
+      'volatile',
+    ],
     ['a mount without barriers', { ...disk, options: ['rw', 'nobarrier'] }, 0.5, 'no', 'without barriers'],
     ['a share of another machine', { ...disk, type: 'nfs4' }, 0.5, 'unknown', 'another machine'],
     ['a system that tells nothing', { type: 'unknown', options: [] }, 0.5, 'unknown', 'not known'],
     ['faster than a drive can be', disk, 0.005, 'implausible', '5 µs'],
     ['as fast as a drive may be', disk, 0.5, 'plausible', 'as a device may need'],
-    ['a virtual disk, with a reservation', { ...disk, device: { name: 'vda', kind: 'virtual' } }, 0.5, 'plausible', 'its host'],
-    ['an overlay, with a reservation', { ...disk, type: 'overlay', device: undefined }, 0.5, 'plausible', 'below the overlay'],
+    [
+      'a virtual disk, with a reservation',
+      { ...disk, device: { name: 'vda', kind: 'virtual' } },
+      0.5,
+      'plausible',
+      'its host',
+    ],
+    [
+      'an overlay, with a reservation',
+      { ...disk, type: 'overlay', device: undefined },
+      0.5,
+      'plausible',
+      'below the overlay',
+    ],
   ] as const)('%s', (_, fileSystem, syncMs, verdict, words) => {
     const judged = judge(fileSystem as FileSystem, syncMs)
     expect(judged.verdict).toBe(verdict)
@@ -83,7 +107,8 @@ describe('scripts', () => {
 
   test('time in parallel calls counts once, in calls one after the other each', () => {
     const [, three, parallel] = WORKLOADS
-    const withTime = (workload: (typeof WORKLOADS)[number] | undefined) => pausedMs(scriptOf({ ...workload!, toolMs: 10 }, 2))
+    const withTime = (workload: (typeof WORKLOADS)[number] | undefined) =>
+      pausedMs(scriptOf({ ...workload!, toolMs: 10 }, 2))
     expect(withTime(parallel)).toBe(20)
     expect(withTime(three)).toBe(60)
   })

@@ -11,7 +11,19 @@ const SMALL = ['--quick', '--rounds', '2', '--encoding', 'raw', '--delay', '200'
 test('measures, writes JSON and a report that fetches nothing, and leaves nothing else behind', async () => {
   const dir = scratch()
   const html = join(scratch(), 'report.html')
-  const { code, stdout, stderr } = await runCli(['bench', ...SMALL, '--strategy', 'stock', 'default', 'coalesced', '--dir', dir, '--html', html, '--json'])
+  const { code, stdout, stderr } = await runCli([
+    'bench',
+    ...SMALL,
+    '--strategy',
+    'stock',
+    'default',
+    'coalesced',
+    '--dir',
+    dir,
+    '--html',
+    html,
+    '--json',
+  ])
   expect(stderr).not.toContain('error')
   expect(code).toBe(0)
   const report = JSON.parse(stdout) as BenchReport
@@ -43,7 +55,11 @@ test.each([
   ['a delay of nothing', ['--delay', '0'], 'a whole number from 1'],
   ['a folder that is not there', ['--dir', '/nowhere/at/all'], '--dir: there is no folder /nowhere/at/all'],
   ['a folder that cannot be written', ['--dir', '/proc'], '--dir: nothing can be written in /proc'],
-  ['a report that cannot be written', ['--html', '/nowhere/report.html'], '--html: /nowhere/report.html cannot be written (ENOENT)'],
+  [
+    'a report that cannot be written',
+    ['--html', '/nowhere/report.html'],
+    '--html: /nowhere/report.html cannot be written (ENOENT)',
+  ],
 ])('%s ends with exit code 2 and says so', async (_, args, words) => {
   const { code, stdout, stderr } = await runCli(['bench', ...args])
   expect(stderr).toContain(words)

@@ -27,13 +27,21 @@ describe('the patch', () => {
 
   test('says the folder again where it sets the backend, for a patch replaces the whole config', () => {
     expect(rowsOf({ ...NOW, delayMs: 20 })).toEqual([
-      { id: 'session-persistence-jsonl', config: { root: { js: "dshHomePath('sessions')" }, compression: 'zstd', writeBatchMaxDelayMs: 20 } },
+      {
+        id: 'session-persistence-jsonl',
+        config: { root: { js: "dshHomePath('sessions')" }, compression: 'zstd', writeBatchMaxDelayMs: 20 },
+      },
     ])
   })
 
   test('gives another encoding a folder of its own', () => {
-    expect(rowsOf({ ...NOW, encoding: 'raw' })).toMatchObject([{ config: { root: { js: "dshHomePath('sessions-raw')" }, compression: 'none' } }])
-    expect(rowsOf({ ...NOW, encoding: 'sqlite' })).toMatchObject([{ id: 'session-persistence-jsonl', disabled: true }, { insert: [{ name: '@deepseek-ai/dsh-session-persistence-sqlite' }] }])
+    expect(rowsOf({ ...NOW, encoding: 'raw' })).toMatchObject([
+      { config: { root: { js: "dshHomePath('sessions-raw')" }, compression: 'none' } },
+    ])
+    expect(rowsOf({ ...NOW, encoding: 'sqlite' })).toMatchObject([
+      { id: 'session-persistence-jsonl', disabled: true },
+      { insert: [{ name: '@deepseek-ai/dsh-session-persistence-sqlite' }] },
+    ])
   })
 
   test('makes the operator name the tools that selective releases', () => {
@@ -61,12 +69,25 @@ test('selective alone gives a guarantee up, and every change of strategy says wh
 function candidate(variant: Partial<Variant>, median: number, finding: Candidate['finding'] = 'less'): Candidate {
   const to = { ...NOW, ...variant }
   const estimate = { median, low: median, high: median }
-  return { ...to, ratio: estimate, waitedPerTurnMs: estimate, share: estimate, finding, ...meaningOf(NOW, to), patch: patchOf(NOW, to) }
+  return {
+    ...to,
+    ratio: estimate,
+    waitedPerTurnMs: estimate,
+    share: estimate,
+    finding,
+    ...meaningOf(NOW, to),
+    patch: patchOf(NOW, to),
+  }
 }
 
 describe('the recommendation', () => {
   test('is the best that is sure and safe', () => {
-    const list = [candidate({ strategy: 'selective' }, 0.2), candidate({ strategy: 'pipelined' }, 0.4, 'unsure'), candidate({ strategy: 'coalesced' }, 0.6), candidate({ encoding: 'raw' }, 0.8)]
+    const list = [
+      candidate({ strategy: 'selective' }, 0.2),
+      candidate({ strategy: 'pipelined' }, 0.4, 'unsure'),
+      candidate({ strategy: 'coalesced' }, 0.6),
+      candidate({ encoding: 'raw' }, 0.8),
+    ]
     expect(recommend(list, NOW)).toBe(list[2])
   })
 
@@ -80,11 +101,22 @@ describe('the recommendation', () => {
   })
 
   test('is nothing where nothing is surely better', () => {
-    expect(recommend([candidate({ strategy: 'pipelined' }, 0.9, 'unsure'), candidate({}, 1, 'recorded')], NOW)).toBeUndefined()
+    expect(
+      recommend([candidate({ strategy: 'pipelined' }, 0.9, 'unsure'), candidate({}, 1, 'recorded')], NOW),
+    ).toBeUndefined()
   })
 })
 
-const STEP: StepShape = { barrierMs: 2, requestBytes: 400, assemblyMs: 0, latencyMs: 900, textBytes: 300, chunks: 100, streamMs: 1_050, calls: [] }
+const STEP: StepShape = {
+  barrierMs: 2,
+  requestBytes: 400,
+  assemblyMs: 0,
+  latencyMs: 900,
+  textBytes: 300,
+  chunks: 100,
+  streamMs: 1_050,
+  calls: [],
+}
 const TURN: TurnShape = { durationMs: 5_000, steps: Array.from({ length: 25 }, () => STEP) }
 const STEPS = { waitMs: 1, besidesMs: 0.5, perBarrier: 1.2 }
 
@@ -99,7 +131,11 @@ describe('the level', () => {
   test.each([
     ['from the replay where a strategy does not wait at steps', [TURN], { ...NOW, strategy: 'coalesced' as const }],
     ['from the replay where there are few steps', [{ ...TURN, steps: TURN.steps.slice(0, 5) }], NOW],
-    ['from the replay where the logs tell of another disk', [{ ...TURN, steps: TURN.steps.map((step) => ({ ...step, barrierMs: 50 })) }], NOW],
+    [
+      'from the replay where the logs tell of another disk',
+      [{ ...TURN, steps: TURN.steps.map((step) => ({ ...step, barrierMs: 50 })) }],
+      NOW,
+    ],
   ])('comes %s', (_, turns, recorded) => {
     expect(levelOf(turns, 1.1, STEPS, recorded)).toMatchObject({ from: 'replay', perBarrierMs: 1.1 })
   })
@@ -119,14 +155,23 @@ describe('gaps of a replay', () => {
 
   test('are cut, and writes that write-behind would have made are made', () => {
     const call = { argumentBytes: 1, resultBytes: 1, ms: 400, parallel: false }
-    const [step] = toScript({ durationMs: 1, steps: [{ ...STEP, assemblyMs: 300, calls: [call, { ...call, ms: 12 }] }] }, gaps).steps
-    expect(step).toMatchObject({ assembly: { ms: 10, written: true }, latency: { ms: 10 }, calls: [{ body: { ms: 10, written: true } }, { body: { ms: 7, written: false } }] })
+    const [step] = toScript(
+      { durationMs: 1, steps: [{ ...STEP, assemblyMs: 300, calls: [call, { ...call, ms: 12 }] }] },
+      gaps,
+    ).steps
+    expect(step).toMatchObject({
+      assembly: { ms: 10, written: true },
+      latency: { ms: 10 },
+      calls: [{ body: { ms: 10, written: true } }, { body: { ms: 7, written: false } }],
+    })
     // 1,050 ms of stream: five batches of 200 ms, and the chunks of the last 50 ms.
     expect(step?.pendingChunks).toBe(5)
   })
 
   test('a stream shorter than the delay leaves all its chunks pending', () => {
-    expect(toScript({ durationMs: 1, steps: [{ ...STEP, streamMs: 150 }] }, gaps).steps[0]?.pendingChunks).toBeUndefined()
+    expect(
+      toScript({ durationMs: 1, steps: [{ ...STEP, streamMs: 150 }] }, gaps).steps[0]?.pendingChunks,
+    ).toBeUndefined()
   })
 
   test('a sample is spread over small and large turns, and cut to the steps allowed', () => {

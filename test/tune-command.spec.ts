@@ -19,7 +19,18 @@ test('replays the turns of a folder, ranks every setting, and leaves nothing beh
   const dir = scratch()
   const broken = join(scratch(), 'session.jsonl')
   writeFileSync(broken, 'broken\n')
-  const { code, stdout, stderr } = await runCli(['tune', demo, broken, '--seconds', '1', '--max-turns', '2', '--dir', dir, '--json'])
+  const { code, stdout, stderr } = await runCli([
+    'tune',
+    demo,
+    broken,
+    '--seconds',
+    '1',
+    '--max-turns',
+    '2',
+    '--dir',
+    dir,
+    '--json',
+  ])
   expect(stderr).not.toContain('error')
   expect(code).toBe(0)
   const report = JSON.parse(stdout) as TuneReport
@@ -27,7 +38,14 @@ test('replays the turns of a folder, ranks every setting, and leaves nothing beh
   expect(report.skipped).toMatchObject([{ path: broken }])
   expect(report.replay.blocks).toBeGreaterThanOrEqual(3)
   const names = report.ranked.map(({ strategy, encoding, delayMs }) => `${strategy} ${encoding} ${delayMs}`)
-  for (const name of ['stock raw 200', 'default raw 200', 'coalesced zstd 20', 'pipelined raw 200', 'selective zstd 200']) expect(names).toContain(name)
+  for (const name of [
+    'stock raw 200',
+    'default raw 200',
+    'coalesced zstd 20',
+    'pipelined raw 200',
+    'selective zstd 200',
+  ])
+    expect(names).toContain(name)
   const medians = report.ranked.map(({ ratio }) => ratio.median)
   expect(medians).toEqual(medians.toSorted((a, b) => a - b))
   for (const { share } of report.ranked) expect(share.median > 0 && share.median < 1).toBe(true)
@@ -36,7 +54,10 @@ test('replays the turns of a folder, ranks every setting, and leaves nothing beh
 
 test('no text, name or id of a log is printed', async () => {
   const lines = [...turnWith(['marker-call']), resultOf('marker-call'), ...closed()]
-  const text = JSON.stringify(lines).replaceAll('"bash"', '"marker-tool"').replaceAll('"ok"', '"marker-result"').replaceAll('"go"', '"marker-text"')
+  const text = JSON.stringify(lines)
+    .replaceAll('"bash"', '"marker-tool"')
+    .replaceAll('"ok"', '"marker-result"')
+    .replaceAll('"go"', '"marker-text"')
   const log = writeLog(JSON.parse(text), { header: { id: 'marker-session', cwd: '/marker/cwd' } })
   const { code, stdout, stderr } = await runCli(['tune', log, '--seconds', '1', '--max-turns', '1'])
   expect(code).toBe(0)

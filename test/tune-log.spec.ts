@@ -55,7 +55,9 @@ describe('one log', () => {
   test('a newer format is read as far as it carries the events', () => {
     const file = writeLog([['novel/event', { whatever: 1 }], ...LINES], { header: { version: 7 } })
     expect(readLog(file)).toMatchObject({ version: 7 })
-    expect(findLogs([file]).logs).toMatchObject([{ version: 7, turns: [{ steps: [{ calls: [{ parallel: false }] }] }] }])
+    expect(findLogs([file]).logs).toMatchObject([
+      { version: 7, turns: [{ steps: [{ calls: [{ parallel: false }] }] }] },
+    ])
   })
 
   test.each([
@@ -93,7 +95,9 @@ describe('what was named', () => {
 
   test('a log without a finished turn is left out, and alone it is an error', () => {
     const open = writeLog(turnWith(['c1']))
-    expect(findLogs([open, writeLog(LINES)]).skipped).toEqual([{ path: open, why: 'no finished turn in it (1 cancelled, failed or cut off)' }])
+    expect(findLogs([open, writeLog(LINES)]).skipped).toEqual([
+      { path: open, why: 'no finished turn in it (1 cancelled, failed or cut off)' },
+    ])
     expect(() => findLogs([open])).toThrow('nothing to replay')
   })
 })

@@ -19,8 +19,20 @@ describe('no content of a log gets into a shape', () => {
   const secret = fc.string({ minLength: 12, maxLength: 40 }).map((text) => `secret-${text}`)
   const anything = fc.oneof(secret, fc.array(secret, { maxLength: 4 }), fc.dictionary(secret, secret, { maxKeys: 3 }))
   const types = fc.constantFrom(
-    'turn/start', 'turn/end', 'step/start', 'step/end', 'user/message', 'assistant/chunk', 'text-chunks', 'reasoning-chunks',
-    'tool-call-chunks', 'assistant/message', 'tool/call', 'tool/result', 'request/header', 'something/new',
+    'turn/start',
+    'turn/end',
+    'step/start',
+    'step/end',
+    'user/message',
+    'assistant/chunk',
+    'text-chunks',
+    'reasoning-chunks',
+    'tool-call-chunks',
+    'assistant/message',
+    'tool/call',
+    'tool/result',
+    'request/header',
+    'something/new',
   )
   const data = fc.record(
     {
@@ -37,15 +49,23 @@ describe('no content of a log gets into a shape', () => {
   )
   const OPENING = rows(['turn/start', 0], ['step/start', 1])
   const CLOSING = rows(['assistant/message', 8], ['tool/call', 9, call('last')], ['turn/end', 9, COMPLETED])
-  const row = fc.record({ type: fc.oneof({ weight: 6, arbitrary: types }, secret), time: fc.integer(), bytes: fc.nat(10_000), data })
+  const row = fc.record({
+    type: fc.oneof({ weight: 6, arbitrary: types }, secret),
+    time: fc.integer(),
+    bytes: fc.nat(10_000),
+    data,
+  })
 
   test('its leaves are numbers and flags, whatever the log holds', () => {
     fc.assert(
       fc.property(fc.array(row, { maxLength: 60 }), fc.boolean(), (list, framed) => {
         // Framed, whatever falls into its step is kept.
-        const shape = extractShape(framed ? [...OPENING, ...list.filter(({ type }) => !type.startsWith('turn/')), ...CLOSING] : list)
+        const shape = extractShape(
+          framed ? [...OPENING, ...list.filter(({ type }) => !type.startsWith('turn/')), ...CLOSING] : list,
+        )
         expect(JSON.stringify(shape)).not.toContain('secret-')
-        for (const leaf of leaves(shape)) expect(typeof leaf === 'boolean' || (typeof leaf === 'number' && leaf >= 0)).toBe(true)
+        for (const leaf of leaves(shape))
+          expect(typeof leaf === 'boolean' || (typeof leaf === 'number' && leaf >= 0)).toBe(true)
       }),
       { numRuns: 300 },
     )
@@ -67,7 +87,10 @@ describe('no content of a log gets into a shape', () => {
         )
         expect(JSON.stringify(turns)).not.toContain('secret-')
         const [step] = turns[0]?.steps ?? []
-        expect(step).toMatchObject({ textBytes: Buffer.byteLength(text), calls: [{ argumentBytes: Buffer.byteLength(argument), ms: 2 }] })
+        expect(step).toMatchObject({
+          textBytes: Buffer.byteLength(text),
+          calls: [{ argumentBytes: Buffer.byteLength(argument), ms: 2 }],
+        })
       }),
       { numRuns: 50 },
     )
@@ -105,7 +128,20 @@ describe('shape of a turn', () => {
       {
         durationMs: 150,
         steps: [
-          { barrierMs: 3, requestBytes: 1_000, assemblyMs: 7, latencyMs: 40, textBytes: 11, chunks: 3, streamMs: 40, calls: [{ ms: 29, parallel: true }, { ms: 7, parallel: true }, { ms: 9, parallel: false }] },
+          {
+            barrierMs: 3,
+            requestBytes: 1_000,
+            assemblyMs: 7,
+            latencyMs: 40,
+            textBytes: 11,
+            chunks: 3,
+            streamMs: 40,
+            calls: [
+              { ms: 29, parallel: true },
+              { ms: 7, parallel: true },
+              { ms: 9, parallel: false },
+            ],
+          },
           { barrierMs: 4, assemblyMs: 0, latencyMs: 5, chunks: 0, calls: [] },
         ],
       },
@@ -132,13 +168,22 @@ describe('shape of a turn', () => {
 
   test('a format without chunks still tells the size of a message', () => {
     const { turns } = extractShape(
-      rows(['turn/start', 0], ['step/start', 1], ['assistant/message', 9], ['tool/call', 9, call('a')], ['tool/result', 9, result('a')], ['turn/end', 10, COMPLETED]),
+      rows(
+        ['turn/start', 0],
+        ['step/start', 1],
+        ['assistant/message', 9],
+        ['tool/call', 9, call('a')],
+        ['tool/result', 9, result('a')],
+        ['turn/end', 10, COMPLETED],
+      ),
     )
     expect(turns[0]?.steps).toMatchObject([{ textBytes: 1_000 - 350 - 16, chunks: 0, latencyMs: 8, streamMs: 0 }])
   })
 
   test('a clock that was set back gives no negative time', () => {
-    const { turns } = extractShape(rows(['turn/start', 100], ['step/start', 50], ['assistant/message', 20], ['turn/end', 10, COMPLETED]))
+    const { turns } = extractShape(
+      rows(['turn/start', 100], ['step/start', 50], ['assistant/message', 20], ['turn/end', 10, COMPLETED]),
+    )
     expect(turns).toMatchObject([{ durationMs: 0, steps: [{ barrierMs: 0, latencyMs: 0 }] }])
   })
 })

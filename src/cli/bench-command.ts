@@ -37,11 +37,21 @@ export const benchCommand: CliCommand = {
     command
       .option('--dir <folder>', 'measure the disk this folder is on (default: the temporary folder of the system)')
       .option('--quick', 'one workload or those named, few rounds: a first look')
-      .addOption(new Option('--rounds <n>', `rounds (default: ${FULL.rounds}, with --quick ${QUICK.rounds})`).argParser(wholeNumber(2, MAX_ROUNDS)))
-      .addOption(new Option('--strategy <name...>', 'only these; the first measured is what others are held against').choices(STRATEGY_NAMES))
+      .addOption(
+        new Option('--rounds <n>', `rounds (default: ${FULL.rounds}, with --quick ${QUICK.rounds})`).argParser(
+          wholeNumber(2, MAX_ROUNDS),
+        ),
+      )
+      .addOption(
+        new Option('--strategy <name...>', 'only these; the first measured is what others are held against').choices(
+          STRATEGY_NAMES,
+        ),
+      )
       .addOption(new Option('--encoding <name...>', 'only these encodings of the log').choices(ENCODING_NAMES))
       .addOption(
-        new Option('--delay <ms...>', 'write-behind delays (default: 200 5)').argParser<readonly number[] | undefined>((text, list) => [...(list ?? []), delay(text)]),
+        new Option('--delay <ms...>', 'write-behind delays (default: 200 5)').argParser<readonly number[] | undefined>(
+          (text, list) => [...(list ?? []), delay(text)],
+        ),
       )
       .addOption(new Option('--workload <name...>', 'only these kinds of turns').choices(WORKLOAD_NAMES))
       .option('--html <file>', 'also write a report with charts, in one file')
@@ -58,7 +68,11 @@ async function bench(flags: BenchFlags): Promise<number> {
   if (html !== undefined) assertWritable(html)
   const { measure } = await importOnHost('bench', () => import('./bench/bench.ts'))
   const defaults = flags.quick === true ? QUICK : FULL
-  const report = await measure({ ...defaults, ...flags, workload: flags.workload ?? (flags.quick === true ? ['one-call'] : undefined) })
+  const report = await measure({
+    ...defaults,
+    ...flags,
+    workload: flags.workload ?? (flags.quick === true ? ['one-call'] : undefined),
+  })
   const { benchText } = await import('./bench/text.ts')
   process.stdout.write(json ? `${JSON.stringify(report, null, 2)}\n` : `\n${benchText(report)}\n`)
   if (html !== undefined) {
@@ -80,7 +94,9 @@ function attempt(html: string, act: () => void): void {
   try {
     act()
   } catch (error) {
-    throw new UsageError(`--html: ${html} cannot be written (${(error as NodeJS.ErrnoException).code ?? String(error)})`)
+    throw new UsageError(
+      `--html: ${html} cannot be written (${(error as NodeJS.ErrnoException).code ?? String(error)})`,
+    )
   }
 }
 

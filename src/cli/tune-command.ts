@@ -28,14 +28,23 @@ export const tuneCommand: CliCommand = {
     command
       .argument('<log...>', 'session.jsonl or session.jsonl.zstd files, or folders to search for them')
       .option('--dir <folder>', 'replay on the disk this folder is on (default: the temporary folder of the system)')
-      .addOption(new Option('--max-turns <n>', 'turns to replay, spread over the recorded ones').default(6).argParser(wholeNumber(1, MAX_TURNS)))
+      .addOption(
+        new Option('--max-turns <n>', 'turns to replay, spread over the recorded ones')
+          .default(6)
+          .argParser(wholeNumber(1, MAX_TURNS)),
+      )
       .addOption(new Option('--seconds <n>', 'time for the replays').default(48).argParser(wholeNumber(1, MAX_SECONDS)))
       .addOption(
-        new Option('--assembly <ms>', 'time the host takes to put a prompt together: between the spans of step and request')
+        new Option(
+          '--assembly <ms>',
+          'time the host takes to put a prompt together: between the spans of step and request',
+        )
           .default(0)
           .argParser(wholeNumber(0, MAX_ASSEMBLY_MS)),
       )
-      .addOption(new Option('--recorded <strategy>', 'what the logs were recorded under (default: stock)').choices(RECORDED))
+      .addOption(
+        new Option('--recorded <strategy>', 'what the logs were recorded under (default: stock)').choices(RECORDED),
+      )
       .option('--json', 'print one JSON document')
       .addHelpText('after', NOTES)
   },

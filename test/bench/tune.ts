@@ -19,7 +19,14 @@ import { WaitMeter } from '../../src/cli/bench/waits.ts'
 import type { TuneReport } from '../../src/cli/tune/report.ts'
 import { createHarness, createTool, ScriptedModel, textChunks, type ScriptedAnswer } from '../../src/testing/harness.ts'
 
-const { values } = parseArgs({ options: { rounds: { type: 'string', default: '3' }, cycles: { type: 'string', default: '3' }, seconds: { type: 'string', default: '45' }, turns: { type: 'string', default: '10' } } })
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '3' },
+    cycles: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '45' },
+    turns: { type: 'string', default: '10' },
+  },
+})
 const ROUNDS = Number(values.rounds)
 const CYCLES = Number(values.cycles)
 const TURNS = Number(values.turns)
@@ -49,15 +56,25 @@ try {
   await rounds(CYCLES * ROUNDS, (CYCLES + 1) * ROUNDS)
   for (const [cycle, { ranked, replay, noise, steady, level }] of reports.entries()) {
     const range = `noise ${noise.low.toFixed(2)} to ${noise.high.toFixed(2)}`
-    console.log(`tune run ${cycle + 1}: ${replay.seconds.toFixed(0)} s, ${replay.blocks} replays, ${range}, ${steady ? 'steady' : 'too noisy, by its own word'}, level from ${level.from}, pace ${level.pace?.toFixed(2)}`)
-    const table = new Table({ head: ['share of a turn waited, %', 'measured around it, median (range)', 'predicted', 'off by'], style: { head: [], border: [] } })
+    console.log(
+      `tune run ${cycle + 1}: ${replay.seconds.toFixed(0)} s, ${replay.blocks} replays, ${range}, ${steady ? 'steady' : 'too noisy, by its own word'}, level from ${level.from}, pace ${level.pace?.toFixed(2)}`,
+    )
+    const table = new Table({
+      head: ['share of a turn waited, %', 'measured around it, median (range)', 'predicted', 'off by'],
+      style: { head: [], border: [] },
+    })
     for (const variant of VARIANTS) {
       // The rounds before it and those after it.
       const own = (shares.get(variant) ?? []).slice(cycle * ROUNDS, (cycle + 2) * ROUNDS).toSorted((x, y) => x - y)
       const predicted = ranked.find((candidate) => nameOf(candidate) === nameOf(variant))?.share.median ?? Number.NaN
       const off = predicted / median(own) - 1
       const verdict = Math.abs(off) <= TOLERANCE ? 'within' : 'NOT within'
-      table.push([nameOf(variant), `${percent(median(own))} (${percent(own[0])} to ${percent(own.at(-1))})`, percent(predicted), `${percent(off)} %, ${verdict} ${TOLERANCE * 100} %`])
+      table.push([
+        nameOf(variant),
+        `${percent(median(own))} (${percent(own[0])} to ${percent(own.at(-1))})`,
+        percent(predicted),
+        `${percent(off)} %, ${verdict} ${TOLERANCE * 100} %`,
+      ])
     }
     console.log(table.toString())
   }
@@ -79,7 +96,9 @@ async function rounds(from: number, to: number): Promise<void> {
     for (const variant of shuffled(VARIANTS)) {
       const share = await shareOf(variant, join(folder, nameOf(variant).replaceAll(/\W+/g, '-'), String(round)))
       shares.get(variant)?.push(share)
-      console.error(`round ${round + 1} of ${(CYCLES + 1) * ROUNDS}: ${nameOf(variant)}: ${(share * 100).toFixed(1)} % waited`)
+      console.error(
+        `round ${round + 1} of ${(CYCLES + 1) * ROUNDS}: ${nameOf(variant)}: ${(share * 100).toFixed(1)} % waited`,
+      )
     }
   }
 }
@@ -107,7 +126,10 @@ async function shareOf(variant: Variant, root: string): Promise<number> {
     compression: variant.encoding === 'raw' ? 'none' : 'zstd',
     writeBatchMaxDelayMs: variant.delayMs,
     model: new ScriptedModel(Array.from({ length: TURNS }, turn).flat()),
-    tools: [createTool('read', () => pass(4).then(() => 'text '.repeat(400)), { parallel: true }), createTool('edit', () => pass(15))],
+    tools: [
+      createTool('read', () => pass(4).then(() => 'text '.repeat(400)), { parallel: true }),
+      createTool('edit', () => pass(15)),
+    ],
     plugins: [[meter.outer], ...pluginsOf(variant.strategy, parts), [meter.inner], [clock]],
   })
   const { agent } = await harness.createAgent()
@@ -119,7 +141,8 @@ async function shareOf(variant: Variant, root: string): Promise<number> {
 
 /** Two parallel reads, an edit, four reads, an edit, an answer. */
 function turn(): ScriptedAnswer[] {
-  const reads = (count: number) => Array.from({ length: count }, () => ({ name: 'read', args: { path: 'src/some/file.ts' } }))
+  const reads = (count: number) =>
+    Array.from({ length: count }, () => ({ name: 'read', args: { path: 'src/some/file.ts' } }))
   const calls = [reads(2), [{ name: 'edit', args: { text: 'x'.repeat(300) } }], reads(4), [{ name: 'edit' }]]
   return [
     ...calls.map((list): ScriptedAnswer => slow(list)),
@@ -135,7 +158,12 @@ function slow(calls: readonly { readonly name: string; readonly args?: object }[
   return async function* answer() {
     await pass(12)
     for (const [index, { name, args = {} }] of calls.entries()) {
-      const block = { type: 'tool-call', id: `${name}-${index}-${Math.random()}`, name, arguments: JSON.stringify(args) } as never
+      const block = {
+        type: 'tool-call',
+        id: `${name}-${index}-${Math.random()}`,
+        name,
+        arguments: JSON.stringify(args),
+      } as never
       yield { type: 'block-start', index, blockType: 'tool-call' }
       yield { type: 'block-end', index, block }
     }

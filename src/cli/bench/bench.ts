@@ -34,9 +34,16 @@ export async function measure(options: BenchOptions): Promise<BenchReport> {
   }
 }
 
-function planOf({ strategy, encoding, delay, workload, rounds, steps }: BenchOptions, { stock, sqlite, absent }: OptionalParts): BenchPlan {
-  const strategies = STRATEGIES.filter((name) => (strategy ?? STRATEGIES).includes(name) && (name !== 'stock' || stock !== undefined))
-  const encodings = ENCODINGS.filter((name) => (encoding ?? ENCODINGS).includes(name) && (name !== 'sqlite' || sqlite !== undefined))
+function planOf(
+  { strategy, encoding, delay, workload, rounds, steps }: BenchOptions,
+  { stock, sqlite, absent }: OptionalParts,
+): BenchPlan {
+  const strategies = STRATEGIES.filter(
+    (name) => (strategy ?? STRATEGIES).includes(name) && (name !== 'stock' || stock !== undefined),
+  )
+  const encodings = ENCODINGS.filter(
+    (name) => (encoding ?? ENCODINGS).includes(name) && (name !== 'sqlite' || sqlite !== undefined),
+  )
   if (strategies.length === 0) throw new UsageError(`--strategy: nothing is left to measure (${absent.join('; ')})`)
   if (encodings.length === 0) throw new UsageError(`--encoding: nothing is left to measure (${absent.join('; ')})`)
   const delays = [...new Set(delay ?? DELAYS_MS)]

@@ -29,7 +29,10 @@ export function describeFileSystem(folder: string): FileSystem {
   const mount = readMounts()
     .filter(({ mountPoint }) => mountPoint === '/' || path === mountPoint || path.startsWith(`${mountPoint}/`))
     // The longest mount point holds the folder; of equal ones the last was mounted over the others.
-    .reduce<Mount | undefined>((best, mount) => (best === undefined || mount.mountPoint.length >= best.mountPoint.length ? mount : best), undefined)
+    .reduce<Mount | undefined>(
+      (best, mount) => (best === undefined || mount.mountPoint.length >= best.mountPoint.length ? mount : best),
+      undefined,
+    )
   if (mount === undefined) return { type: 'unknown', options: [] }
   const { type, mountPoint, source, options } = mount
   return { type, mountPoint, source, options, device: describeDevice(statSync(path).dev) }
@@ -50,7 +53,14 @@ function readMounts(): Mount[] {
     const dash = fields.indexOf('-', 6)
     const [type, source, superOptions = ''] = fields.slice(dash + 1)
     if (dash === -1 || type === undefined || source === undefined) return []
-    return [{ type, source, mountPoint: unescape(fields[4] ?? ''), options: [...(fields[5] ?? '').split(','), ...superOptions.split(',')] }]
+    return [
+      {
+        type,
+        source,
+        mountPoint: unescape(fields[4] ?? ''),
+        options: [...(fields[5] ?? '').split(','), ...superOptions.split(',')],
+      },
+    ]
   })
 }
 

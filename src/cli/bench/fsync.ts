@@ -36,8 +36,14 @@ export function probeSync(folder: string): SyncReport {
   const file = openSync(path, 'a')
   try {
     const write = time(() => writeSync(file, BLOCK))
-    const fdatasync = time(() => fdatasyncSync(file), () => writeSync(file, BLOCK))
-    const fsync = time(() => fsyncSync(file), () => writeSync(file, BLOCK))
+    const fdatasync = time(
+      () => fdatasyncSync(file),
+      () => writeSync(file, BLOCK),
+    )
+    const fsync = time(
+      () => fsyncSync(file),
+      () => writeSync(file, BLOCK),
+    )
     const fileSystem = describeFileSystem(folder)
     return { fileSystem, write, fdatasync, fsync, ...judge(fileSystem, fsync.median) }
   } finally {
@@ -66,15 +72,21 @@ const ELSEWHERE = /^(nfs|cifs|smb|9p|virtiofs|fuse|ceph|glusterfs|lustre|afs|vbo
 export function judge(fileSystem: FileSystem, syncMs: number): Pick<SyncReport, 'verdict' | 'because'> {
   const { type, options, device } = fileSystem
   const took = `fsync took ${(syncMs * 1_000).toFixed(0)} µs`
-  if (IN_MEMORY.has(type)) return { verdict: 'no', because: `${type} lives in memory: nothing outlives the machine, a sync does nothing` }
-  if (device?.kind === 'memory') return { verdict: 'no', because: `${device.name} is memory: nothing outlives the machine` }
+  if (IN_MEMORY.has(type))
+    return { verdict: 'no', because: `${type} lives in memory: nothing outlives the machine, a sync does nothing` }
+  if (device?.kind === 'memory')
+    return { verdict: 'no', because: `${device.name} is memory: nothing outlives the machine` }
   if (type === 'overlay' && options.includes('volatile')) {
     return { verdict: 'no', because: 'this overlay is mounted volatile: it leaves out every sync' }
   }
   if (options.includes('nobarrier') || options.includes('barrier=0')) {
     return { verdict: 'no', because: `${type} is mounted without barriers: syncs do not flush the drive's cache` }
   }
-  if (ELSEWHERE.test(type)) return { verdict: 'unknown', because: `${type} belongs to another machine or process, which decides what a sync does; ${took}` }
+  if (ELSEWHERE.test(type))
+    return {
+      verdict: 'unknown',
+      because: `${type} belongs to another machine or process, which decides what a sync does; ${took}`,
+    }
   if (type === 'unknown') return { verdict: 'unknown', because: `the file system is not known here; ${took}` }
   if (syncMs < FASTEST_FLUSH_MS) {
     return {
@@ -88,7 +100,8 @@ export function judge(fileSystem: FileSystem, syncMs: number): Pick<SyncReport, 
 function caveat({ type, device }: FileSystem): string {
   if (type === 'overlay') return '; the layer below the overlay is not visible here, and may be memory'
   if (device === undefined) return '; the device below is not visible here'
-  if (device.kind === 'virtual') return `; ${device.name} is a virtual disk, and whether its host passes flushes on cannot be seen from inside`
+  if (device.kind === 'virtual')
+    return `; ${device.name} is a virtual disk, and whether its host passes flushes on cannot be seen from inside`
   if (device.kind === 'loop') return `; ${device.name} is a file on another file system, which is not judged here`
   return '; a drive that acknowledges flushes it has not made cannot be told from one that makes them'
 }

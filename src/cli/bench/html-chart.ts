@@ -2,8 +2,16 @@
 
 /** Draw one chart per workload, and again when the browser's colours change. */
 export function chartScript(): void {
-  interface Value { median: number; low: number; high: number }
-  interface Group { id: string; settings: string[]; series: { strategy: string; values: Value[] }[] }
+  interface Value {
+    median: number
+    low: number
+    high: number
+  }
+  interface Group {
+    id: string
+    settings: string[]
+    series: { strategy: string; values: Value[] }[]
+  }
   const page = globalThis as unknown as {
     document: { getElementById(id: string): { textContent: string }; documentElement: object }
     getComputedStyle(element: object): { getPropertyValue(name: string): string }

@@ -36,10 +36,14 @@ export function benchHtml(report: BenchReport): string {
 <dl>
 <dt>Machine</dt><dd>${escape(machine.cpu)}, ${machine.cpus} processors, load ${machine.load.toFixed(1)}, ${escape(machine.platform)}</dd>
 <dt>Node</dt><dd>${escape(machine.node)}; dsh-checkpoint-otel ${escape(report.version)}; ${escape(report.measuredAt.slice(0, 16).replace('T', ' '))} UTC, ${report.seconds.toFixed(0)} s</dd>
-<dt>Disk</dt><dd>${syncLines(report.folder, report.sync).map((line) => plain(line)).join('<br>')}</dd>
+<dt>Disk</dt><dd>${syncLines(report.folder, report.sync)
+    .map((line) => plain(line))
+    .join('<br>')}</dd>
 ${report.absent.length === 0 ? '' : `<dt>Not measured</dt><dd>${report.absent.map(escape).join('<br>')}</dd>\n`}</dl>
 <h2>What would change against ${escape(reference)}</h2>
-${conclusionLines(report).map((line) => `<p class="${line.startsWith('    ') ? 'advice more-of' : 'advice'}">${plain(line)}</p>`).join('\n')}
+${conclusionLines(report)
+  .map((line) => `<p class="${line.startsWith('    ') ? 'advice more-of' : 'advice'}">${plain(line)}</p>`)
+  .join('\n')}
 ${report.workloads.map((workload) => section(workload, report)).join('\n')}
 <h2>How to read it</h2>
 <ul>

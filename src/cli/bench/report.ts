@@ -34,7 +34,13 @@ export interface BenchReport {
   readonly kind: 'bench'
   readonly version: string
   readonly measuredAt: string
-  readonly machine: { readonly node: string; readonly platform: string; readonly cpu: string; readonly cpus: number; readonly load: number }
+  readonly machine: {
+    readonly node: string
+    readonly platform: string
+    readonly cpu: string
+    readonly cpus: number
+    readonly load: number
+  }
   readonly folder: string
   readonly sync: SyncReport
   readonly rounds: number
@@ -86,13 +92,20 @@ export function createBenchReport(
         title: workload.title,
         noise,
         steady,
-        cells: own.map((cell) => describe(cell, base, cellOf(own, workload, { ...cell.variant, strategy })?.samples ?? [], reference)),
+        cells: own.map((cell) =>
+          describe(cell, base, cellOf(own, workload, { ...cell.variant, strategy })?.samples ?? [], reference),
+        ),
       }
     }),
   }
 }
 
-function describe({ variant, samples }: Cell, base: readonly number[], sameSetting: readonly number[], reference: Variant): BenchCell {
+function describe(
+  { variant, samples }: Cell,
+  base: readonly number[],
+  sameSetting: readonly number[],
+  reference: Variant,
+): BenchCell {
   const ratioToReference = estimate(ratios(samples, base))
   return {
     ...variant,

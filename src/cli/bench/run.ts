@@ -84,6 +84,7 @@ function variantsOf({ strategies, settings }: BenchPlan): Variant[] {
 /** Find a cell. */
 export function cellOf(cells: readonly Cell[], workload: Workload, variant: Variant): Cell | undefined {
   return cells.find(
-    (cell) => cell.workload === workload && cell.variant.strategy === variant.strategy && isSameSetting(cell.variant, variant),
+    (cell) =>
+      cell.workload === workload && cell.variant.strategy === variant.strategy && isSameSetting(cell.variant, variant),
   )
 }

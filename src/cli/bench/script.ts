@@ -60,7 +60,11 @@ export function callIdOf(step: number, call: number): string {
  * The answer of the scripted model for one step.
  * @param pause - lets time pass.
  */
-export async function* answerOf(step: StepScript, index: number, pause: (pause: Pause) => Promise<void>): AsyncIterable<StreamChunk> {
+export async function* answerOf(
+  step: StepScript,
+  index: number,
+  pause: (pause: Pause) => Promise<void>,
+): AsyncIterable<StreamChunk> {
   await pause(step.latency)
   let block = 0
   if (step.textBytes > 0) {
@@ -110,7 +114,10 @@ export function filler(bytes: number): string {
 const VOCABULARY = 500
 
 function createText(): string {
-  const word = () => Math.random().toString(36).slice(2, 4 + Math.floor(Math.random() * 8))
+  const word = () =>
+    Math.random()
+      .toString(36)
+      .slice(2, 4 + Math.floor(Math.random() * 8))
   const words = Array.from({ length: VOCABULARY }, word)
   let result = ''
   // Twice the longest request, so that slices differ.

@@ -64,7 +64,8 @@ export class Stand {
       await this.#harness.say(agent, filler(script.userBytes))
       const waits = this.#meter.read()
       await ctx.sessions.flush(session)
-      if (this.#stage.ending !== 'completed') throw new Error(`a turn of ${nameOf(this.variant)} ended as ${this.#stage.ending}`)
+      if (this.#stage.ending !== 'completed')
+        throw new Error(`a turn of ${nameOf(this.variant)} ended as ${this.#stage.ending}`)
       return { ...waits, turnMs: this.#stage.turnMs, stepGapMs: this.#stage.stepGapMs / script.steps.length }
     } finally {
       await dispose()

@@ -21,7 +21,12 @@ export function benchText(report: BenchReport): string {
     paint('bold', `What would change against ${reference}`),
     ...conclusionLines(report),
     ...(report.strategies.includes('selective')
-      ? [paint('dim', '  selective was measured with every tool released: those calls run before they are on disk. All others keep every guarded write.')]
+      ? [
+          paint(
+            'dim',
+            '  selective was measured with every tool released: those calls run before they are on disk. All others keep every guarded write.',
+          ),
+        ]
       : []),
   ].join('\n')
 }
@@ -29,14 +34,23 @@ export function benchText(report: BenchReport): string {
 /** What may be concluded, in lines; deeper ones belong to the one above. */
 export function conclusionLines(report: BenchReport): string[] {
   const steady = report.workloads.filter((workload) => workload.steady)
-  return [...steady.flatMap((workload) => adviceLines(workload)), ...(steady.length === report.workloads.length ? [] : noiseLines(report))]
+  return [
+    ...steady.flatMap((workload) => adviceLines(workload)),
+    ...(steady.length === report.workloads.length ? [] : noiseLines(report)),
+  ]
 }
 
 /** What is known about syncs, in lines. */
-export function syncLines(folder: string, { fileSystem, write, fdatasync, fsync, verdict, because }: SyncReport): string[] {
+export function syncLines(
+  folder: string,
+  { fileSystem, write, fdatasync, fsync, verdict, because }: SyncReport,
+): string[] {
   const { type, mountPoint, source, device } = fileSystem
   const where = mountPoint === undefined ? '' : `, mounted on ${mountPoint} from ${source}`
-  const kind = device === undefined ? '' : `, ${device.kind} device ${device.name}${device.rotational === true && device.kind === 'physical' ? ' (rotating)' : ''}`
+  const kind =
+    device === undefined
+      ? ''
+      : `, ${device.kind} device ${device.name}${device.rotational === true && device.kind === 'physical' ? ' (rotating)' : ''}`
   return [
     `  ${folder}: ${type}${where}${kind}`,
     `  append ${duration(write.median)}, fdatasync ${duration(fdatasync.median)}, fsync ${duration(fsync.median)} (95 % below ${duration(fsync.p95)})`,
@@ -55,7 +69,9 @@ function workloadLines({ title, noise, steady, cells }: BenchWorkload, strategie
   const settings = [...new Set(cells.map(settingName))]
   const rows = settings.map((setting) => [
     setting,
-    ...strategies.map((strategy) => cellText(cells.find((cell) => cell.strategy === strategy && settingName(cell) === setting))),
+    ...strategies.map((strategy) =>
+      cellText(cells.find((cell) => cell.strategy === strategy && settingName(cell) === setting)),
+    ),
   ])
   const mark = steady ? '' : paint('yellow', ', too noisy to conclude')
   return [
@@ -83,7 +99,9 @@ function adviceLines({ title, cells }: BenchWorkload): string[] {
   if (best.length === 0) return [`  ${capital(title)}: nothing measured here waits less with any certainty.`]
   return [
     `  ${capital(title)}: ${duration(reference?.waitedMs.median ?? 0)} per step now.`,
-    ...best.map((cell) => `    ${nameOf(cell)}: ${duration(cell.waitedMs.median)}, ×${ratioText(cell.ratioToReference)}`),
+    ...best.map(
+      (cell) => `    ${nameOf(cell)}: ${duration(cell.waitedMs.median)}, ×${ratioText(cell.ratioToReference)}`,
+    ),
   ]
 }
 

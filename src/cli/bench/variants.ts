@@ -56,7 +56,12 @@ async function load(name: string): Promise<{ module: unknown } | { absent: strin
     return { module: (await import(name)) as unknown }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    return { absent: code === 'ERR_MODULE_NOT_FOUND' ? `${name} is not installed` : `${name} does not load with this host (${String(error)})` }
+    return {
+      absent:
+        code === 'ERR_MODULE_NOT_FOUND'
+          ? `${name} is not installed`
+          : `${name} does not load with this host (${String(error)})`,
+    }
   }
 }
 
@@ -78,19 +83,31 @@ function createSqlite({ default: Backend }: SqliteModule): object {
 }
 
 /** Plugins of a strategy, in the order they are mounted. */
-export function pluginsOf(strategy: StrategyName, { stock }: OptionalParts): readonly (readonly [plugin: object, config?: unknown])[] {
+export function pluginsOf(
+  strategy: StrategyName,
+  { stock }: OptionalParts,
+): readonly (readonly [plugin: object, config?: unknown])[] {
   switch (strategy) {
     case 'stock':
       return stock === undefined ? [] : [[stock]]
     case 'default':
       return [[policy, {}]]
     case 'coalesced':
-      return [[policy, {}], [coalesced, {}]]
+      return [
+        [policy, {}],
+        [coalesced, {}],
+      ]
     case 'pipelined':
-      return [[policy, {}], [pipelined, {}]]
+      return [
+        [policy, {}],
+        [pipelined, {}],
+      ]
     case 'selective':
       // Every tool released: the most it can save.
-      return [[policy, { allowUnguarded: true }], [selective, { tools: ['*'] }]]
+      return [
+        [policy, { allowUnguarded: true }],
+        [selective, { tools: ['*'] }],
+      ]
   }
 }
 

@@ -16,7 +16,14 @@ export interface Workload {
 /** All of them. */
 export const WORKLOADS: readonly Workload[] = [
   { id: 'one-call', title: 'one call per step', calls: 1, parallel: false, assemblyMs: 0, toolMs: 0 },
-  { id: 'three-calls', title: 'three calls per step, one after the other', calls: 3, parallel: false, assemblyMs: 0, toolMs: 0 },
+  {
+    id: 'three-calls',
+    title: 'three calls per step, one after the other',
+    calls: 3,
+    parallel: false,
+    assemblyMs: 0,
+    toolMs: 0,
+  },
   { id: 'parallel', title: 'four parallel calls per step', calls: 4, parallel: true, assemblyMs: 0, toolMs: 0 },
   { id: 'assembly', title: 'one call, 3 ms of prompt assembly', calls: 1, parallel: false, assemblyMs: 3, toolMs: 0 },
   { id: 'tool-time', title: 'one call, 10 ms in its tool', calls: 1, parallel: false, assemblyMs: 0, toolMs: 10 },
@@ -32,6 +39,12 @@ const CALL = { argumentBytes: 120, resultBytes: 1_500 } as const
  */
 export function scriptOf({ calls, parallel, assemblyMs, toolMs }: Workload, steps: number): TurnScript {
   const call: CallScript = { ...CALL, body: { ms: toolMs }, parallel }
-  const step: StepScript = { ...TEXT, assembly: { ms: assemblyMs }, extraBytes: 0, latency: { ms: 0 }, calls: Array.from({ length: calls }, () => call) }
+  const step: StepScript = {
+    ...TEXT,
+    assembly: { ms: assemblyMs },
+    extraBytes: 0,
+    latency: { ms: 0 },
+    calls: Array.from({ length: calls }, () => call),
+  }
   return { userBytes: 200, steps: [...Array.from({ length: steps }, () => step), { ...step, calls: [] }] }
 }

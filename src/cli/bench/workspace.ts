@@ -73,7 +73,9 @@ function createFolder(base: string | undefined): string {
     return mkdtempSync(join(parent, 'dsh-checkpoint-bench-'))
   } catch (error) {
     const { code = String(error) } = error as NodeJS.ErrnoException
-    throw new UsageError(`${flag}: nothing can be written in ${parent} (${code}); name a folder on the disk to be measured with --dir`)
+    throw new UsageError(
+      `${flag}: nothing can be written in ${parent} (${code}); name a folder on the disk to be measured with --dir`,
+    )
   }
 }
 

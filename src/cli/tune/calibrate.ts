@@ -32,7 +32,10 @@ export async function calibrate(stand: Stand, turns: readonly TurnShape[], signa
     passes.push(await stand.measure(script))
   }
   const waits = Object.fromEntries(
-    WAITED.map((boundary) => [boundary, median(passes.map(({ boundaries }) => boundaries[boundary].ms / Math.max(1, boundaries[boundary].count)))]),
+    WAITED.map((boundary) => [
+      boundary,
+      median(passes.map(({ boundaries }) => boundaries[boundary].ms / Math.max(1, boundaries[boundary].count))),
+    ]),
   ) as Record<Waited, number>
   return { waits, msPerStep: median(passes.map(({ turnMs }) => turnMs)) / turn.steps.length }
 }
@@ -52,11 +55,18 @@ const FITS = [
 ] as const
 
 /** Choose turns, steps and gaps so that enough blocks fit into the time. */
-export function fit({ turns, maxTurns, seconds, assemblyMs }: ReplayPlan, contestants: number, { delayMs }: Variant, { waits, msPerStep }: Calibration) {
+export function fit(
+  { turns, maxTurns, seconds, assemblyMs }: ReplayPlan,
+  contestants: number,
+  { delayMs }: Variant,
+  { waits, msPerStep }: Calibration,
+) {
   const affordMs = (seconds * 1_000) / contestants / SLACK
   for (const { capMs, steps } of FITS) {
     const sample = sampleTurns(turns, maxTurns, steps)
-    const costs = sample.map((turn) => turn.steps.length * msPerStep + pausedMs(toScript(turn, { capMs, assemblyMs, delayMs, waits })))
+    const costs = sample.map(
+      (turn) => turn.steps.length * msPerStep + pausedMs(toScript(turn, { capMs, assemblyMs, delayMs, waits })),
+    )
     if (mean(costs) * GOOD_BLOCKS <= affordMs) return { turns: shuffled(sample), capMs }
   }
   return { turns: shuffled(sampleTurns(turns, maxTurns, 1)), capMs: LEAST_CAP_MS }

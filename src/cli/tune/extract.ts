@@ -70,7 +70,16 @@ function takeRow(turn: OpenTurn, row: LogRow): void {
   const { lastAt } = turn
   turn.lastAt = time
   if (type === 'step/start') {
-    turn.steps.push({ barrierMs: gap(lastAt, time), startedAt: time, requestAt: time, requestBytes: 0, messageBytes: 0, textBytes: 0, chunks: 0, calls: [] })
+    turn.steps.push({
+      barrierMs: gap(lastAt, time),
+      startedAt: time,
+      requestAt: time,
+      requestBytes: 0,
+      messageBytes: 0,
+      textBytes: 0,
+      chunks: 0,
+      calls: [],
+    })
     return
   }
   const step = turn.steps.at(-1)
@@ -87,7 +96,13 @@ function takeRow(turn: OpenTurn, row: LogRow): void {
     const argumentBytes = lengthOf(data['arguments'])
     const overlapping = step.calls.filter((call) => call.endedAt === undefined)
     for (const call of overlapping) call.parallel = true
-    step.calls.push({ id: data['callId'], calledAt: time, argumentBytes, resultBytes: 0, parallel: overlapping.length > 0 })
+    step.calls.push({
+      id: data['callId'],
+      calledAt: time,
+      argumentBytes,
+      resultBytes: 0,
+      parallel: overlapping.length > 0,
+    })
   } else if (type === 'tool/result') {
     const id = record(record(data['message'])['source'])['callId']
     const call = step.calls.find((open) => open.endedAt === undefined && open.id === id)
@@ -105,7 +120,9 @@ function sizeOfChunks({ type, data }: LogRow): { count: number; textBytes: numbe
   const single = lengthOf(record(data['chunk'])['text'])
   if (type === 'assistant/chunk') return { count: single > 0 ? 1 : 0, textBytes: single }
   if (type === 'tool-call-chunks') return { count: 0, textBytes: 0 }
-  const texts = Object.values(data).find((value) => Array.isArray(value) && value.every((text) => typeof text === 'string')) as string[] | undefined
+  const texts = Object.values(data).find(
+    (value) => Array.isArray(value) && value.every((text) => typeof text === 'string'),
+  ) as string[] | undefined
   return { count: texts?.length ?? 0, textBytes: (texts ?? []).reduce((sum, text) => sum + Buffer.byteLength(text), 0) }
 }
 
@@ -118,7 +135,10 @@ function closeStep(step: OpenStep): StepShape {
     assemblyMs: gap(startedAt, requestAt),
     latencyMs: gap(requestAt, firstChunkAt),
     // Formats without chunks still have the message.
-    textBytes: step.firstChunkAt !== undefined ? step.textBytes : Math.max(0, step.messageBytes - argumentBytes - ENVELOPE_BYTES),
+    textBytes:
+      step.firstChunkAt !== undefined
+        ? step.textBytes
+        : Math.max(0, step.messageBytes - argumentBytes - ENVELOPE_BYTES),
     chunks: step.chunks,
     streamMs: gap(firstChunkAt, messageAt),
     calls: step.calls.map((call) => ({

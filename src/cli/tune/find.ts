@@ -41,13 +41,18 @@ export function findLogs(paths: readonly string[]): FoundLogs {
       const { rows, version, encoding, torn } = readLog(path)
       const shape = extractShape(rows)
       if (shape.turns.length > 0) logs.push({ path, version, encoding, torn, ...shape })
-      else skipped.push({ path, why: `no finished turn in it${shape.unfinished > 0 ? ` (${shape.unfinished} cancelled, failed or cut off)` : ''}` })
+      else
+        skipped.push({
+          path,
+          why: `no finished turn in it${shape.unfinished > 0 ? ` (${shape.unfinished} cancelled, failed or cut off)` : ''}`,
+        })
     } catch (error) {
       if (!(error instanceof UnreadableLog)) throw error
       skipped.push({ path, why: error.message })
     }
   }
-  if (logs.length === 0) throw new UsageError(`tune: nothing to replay\n${skipped.map(({ path, why }) => `  ${path}: ${why}`).join('\n')}`)
+  if (logs.length === 0)
+    throw new UsageError(`tune: nothing to replay\n${skipped.map(({ path, why }) => `  ${path}: ${why}`).join('\n')}`)
   return { logs, skipped }
 }
 

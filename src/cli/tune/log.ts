@@ -59,10 +59,13 @@ function read(path: string): Buffer {
 function inflate(bytes: Buffer): { text: string; torn: boolean } {
   const parts: Buffer[] = []
   let size = 0
-  for (let offset = 0; offset < bytes.length; ) {
+  for (let offset = 0; offset < bytes.length;) {
     try {
       const options = { info: true, maxOutputLength: MAX_LOG_BYTES } as object
-      const frame = zstdDecompressSync(bytes.subarray(offset), options) as unknown as { buffer: Buffer; engine: { bytesWritten: number } }
+      const frame = zstdDecompressSync(bytes.subarray(offset), options) as unknown as {
+        buffer: Buffer
+        engine: { bytesWritten: number }
+      }
       // The end of a frame may be missing without an error; what there is of it then comes to nothing.
       if (frame.buffer.length === 0) return { text: Buffer.concat(parts).toString('utf8'), torn: true }
       parts.push(frame.buffer)
@@ -70,7 +73,8 @@ function inflate(bytes: Buffer): { text: string; torn: boolean } {
       offset += frame.engine.bytesWritten
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException
-      if (code === 'Z_BUF_ERROR' || code === 'ZSTD_error_srcSize_wrong') return { text: Buffer.concat(parts).toString('utf8'), torn: true }
+      if (code === 'Z_BUF_ERROR' || code === 'ZSTD_error_srcSize_wrong')
+        return { text: Buffer.concat(parts).toString('utf8'), torn: true }
       throw new UnreadableLog(`damaged: the zstd frame at byte ${offset} does not decode (${code ?? message})`)
     }
     if (size > MAX_LOG_BYTES) throw new UnreadableLog(`larger than ${MAX_LOG_BYTES / 2 ** 20} MiB`)
@@ -108,7 +112,9 @@ function readRows(lines: readonly string[]): LogRow[] {
 function parse(line: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(line)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined
   } catch {
     // No JSON: the caller says what it was looking for.
     return undefined

@@ -48,17 +48,26 @@ function strategyNotes({ strategy }: Variant): string[] {
 function settingNotes(from: Variant, to: Variant): string[] {
   const notes: string[] = []
   if (to.encoding !== from.encoding) {
-    if (to.encoding === 'raw') notes.push('Raw logs are several times larger than zstd ones, and readable with any tool.')
+    if (to.encoding === 'raw')
+      notes.push('Raw logs are several times larger than zstd ones, and readable with any tool.')
     if (to.encoding === 'zstd') notes.push('zstd logs are several times smaller than raw ones.')
     if (to.encoding === 'sqlite') notes.push('Sessions go to one SQLite file instead of one log each.')
-    notes.push('The backend reads one encoding per folder, hence the new folder: sessions recorded so far stay in the old one and are not listed until you go back.')
+    notes.push(
+      'The backend reads one encoding per folder, hence the new folder: sessions recorded so far stay in the old one and are not listed until you go back.',
+    )
   }
-  if (to.delayMs < from.delayMs) notes.push('Write-behind sooner: less is lost in a crash between barriers, for more writes.')
-  if (to.delayMs > from.delayMs) notes.push('Write-behind later: more is lost in a crash between barriers, for fewer writes.')
+  if (to.delayMs < from.delayMs)
+    notes.push('Write-behind sooner: less is lost in a crash between barriers, for more writes.')
+  if (to.delayMs > from.delayMs)
+    notes.push('Write-behind later: more is lost in a crash between barriers, for fewer writes.')
   return notes
 }
 
 /** How much a change asks of the person who makes it; between equals the smaller wins. */
 export function effortOf(from: Variant, to: Variant): number {
-  return (to.encoding === from.encoding ? 0 : 2) + (to.delayMs === from.delayMs ? 0 : 1) + (['stock', 'default', from.strategy].includes(to.strategy) ? 0 : 1)
+  return (
+    (to.encoding === from.encoding ? 0 : 2) +
+    (to.delayMs === from.delayMs ? 0 : 1) +
+    (['stock', 'default', from.strategy].includes(to.strategy) ? 0 : 1)
+  )
 }

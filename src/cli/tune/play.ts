@@ -40,7 +40,8 @@ function toStep(step: StepShape, extraBytes: number, { capMs, delayMs, waits, as
     textBytes,
     chunks: Math.min(chunks, MAX_CHUNKS),
     // Write-behind takes a batch every delay; only the last, unfinished one is pending at the end.
-    pendingChunks: streamMs > delayMs ? Math.ceil(Math.min(chunks, MAX_CHUNKS) * ((streamMs % delayMs) / streamMs)) : undefined,
+    pendingChunks:
+      streamMs > delayMs ? Math.ceil(Math.min(chunks, MAX_CHUNKS) * ((streamMs % delayMs) / streamMs)) : undefined,
     calls: calls.map((call) => {
       const bodyMs = call.ms - waits.tool
       return {

@@ -30,15 +30,22 @@ const SAME_DISK = { least: 0.2, most: 5 } as const
  * geometric mean is nearer to what comes than either.
  * @param replayedMs - waiting per barrier in the replay.
  */
-export function levelOf(turns: readonly TurnShape[], replayedMs: number, steps: StepWaits, { strategy }: Variant): Level {
+export function levelOf(
+  turns: readonly TurnShape[],
+  replayedMs: number,
+  steps: StepWaits,
+  { strategy }: Variant,
+): Level {
   const gaps = turns.flatMap((turn) => turn.steps.map((step) => step.barrierMs))
   const waitsAtSteps = strategy !== 'coalesced' && strategy !== 'pipelined'
-  if (!waitsAtSteps || gaps.length < MIN_STEPS || steps.waitMs <= 0) return { perBarrierMs: replayedMs, recordedMs: replayedMs, from: 'replay' }
+  if (!waitsAtSteps || gaps.length < MIN_STEPS || steps.waitMs <= 0)
+    return { perBarrierMs: replayedMs, recordedMs: replayedMs, from: 'replay' }
   const most = quantile(gaps, CUT)
   const waitMs = mean(gaps.map((ms) => Math.min(ms, most))) - steps.besidesMs
   const pace = Math.max(0, waitMs) / steps.waitMs
   const recordedMs = Math.max(0, waitMs) * steps.perBarrier
-  if (pace < SAME_DISK.least || pace > SAME_DISK.most) return { perBarrierMs: replayedMs, recordedMs, from: 'replay', pace }
+  if (pace < SAME_DISK.least || pace > SAME_DISK.most)
+    return { perBarrierMs: replayedMs, recordedMs, from: 'replay', pace }
   return { perBarrierMs: Math.sqrt(recordedMs * replayedMs), recordedMs, from: 'both', pace }
 }
 
@@ -46,15 +53,26 @@ export function levelOf(turns: readonly TurnShape[], replayedMs: number, steps: 
 export type Predictor = (ratio: Estimate) => { readonly waitedPerTurnMs: Estimate; readonly share: Estimate }
 
 /** The time the turns took, less the waiting they had, plus the waiting they would have. */
-export function createPredictor(turns: readonly TurnShape[], { perBarrierMs, recordedMs }: Level, hostMsPerStep: number): Predictor {
+export function createPredictor(
+  turns: readonly TurnShape[],
+  { perBarrierMs, recordedMs }: Level,
+  hostMsPerStep: number,
+): Predictor {
   const barriers = turns.reduce((sum, turn) => sum + barriersOf(turn), 0)
   const waitedMs = barriers * perBarrierMs
   const durationMs = turns.reduce((sum, turn) => sum + turn.durationMs, 0)
   const steps = turns.flatMap((turn) => turn.steps)
   // Gaps without a barrier in them, and the host's own work: there cannot have been less.
-  const leastMs = steps.reduce((sum, { assemblyMs, streamMs }) => sum + assemblyMs + streamMs, steps.length * hostMsPerStep)
+  const leastMs = steps.reduce(
+    (sum, { assemblyMs, streamMs }) => sum + assemblyMs + streamMs,
+    steps.length * hostMsPerStep,
+  )
   const workMs = Math.max(durationMs - barriers * recordedMs, leastMs)
-  const each = ({ median, low, high }: Estimate, figure: (ratio: number) => number): Estimate => ({ median: figure(median), low: figure(low), high: figure(high) })
+  const each = ({ median, low, high }: Estimate, figure: (ratio: number) => number): Estimate => ({
+    median: figure(median),
+    low: figure(low),
+    high: figure(high),
+  })
   return (ratio) => ({
     waitedPerTurnMs: each(ratio, (one) => (waitedMs * one) / turns.length),
     share: each(ratio, (one) => (waitedMs * one) / (workMs + waitedMs * one)),

@@ -95,7 +95,11 @@ export async function replay(
         if (contestant.stand === reference) {
           const { step } = measured.boundaries
           const waitMs = step.ms / Math.max(1, step.count)
-          steps.push({ waitMs, besidesMs: measured.stepGapMs - waitMs, perBarrier: measured.totalMs / barriers / waitMs })
+          steps.push({
+            waitMs,
+            besidesMs: measured.stepGapMs - waitMs,
+            perBarrier: measured.totalMs / barriers / waitMs,
+          })
         }
         host.push((measured.turnMs - measured.totalMs - pausedMs(script)) / turn.steps.length)
       }

@@ -33,12 +33,21 @@ export interface TuneReport {
   readonly node: string
   readonly folder: string
   readonly sync: SyncReport
-  readonly logs: readonly { readonly path: string; readonly version: number; readonly turns: number; readonly unfinished: number; readonly torn: boolean }[]
+  readonly logs: readonly {
+    readonly path: string
+    readonly version: number
+    readonly turns: number
+    readonly unfinished: number
+    readonly torn: boolean
+  }[]
   readonly skipped: FoundLogs['skipped']
   readonly absent: readonly string[]
   readonly turns: number
   readonly barriers: number
-  readonly replay: Pick<Replay, 'blocks' | 'sampledTurns' | 'capMs' | 'hostMsPerStep'> & { readonly assemblyMs: number; readonly seconds: number }
+  readonly replay: Pick<Replay, 'blocks' | 'sampledTurns' | 'capMs' | 'hostMsPerStep'> & {
+    readonly assemblyMs: number
+    readonly seconds: number
+  }
   readonly level: Level
   /** The recorded variant against itself. */
   readonly noise: Estimate
@@ -54,7 +63,13 @@ export interface TuneReport {
 export function createTuneReport(
   found: FoundLogs,
   result: Replay,
-  around: { readonly folder: string; readonly sync: SyncReport; readonly absent: readonly string[]; readonly seconds: number; readonly assemblyMs: number },
+  around: {
+    readonly folder: string
+    readonly sync: SyncReport
+    readonly absent: readonly string[]
+    readonly seconds: number
+    readonly assemblyMs: number
+  },
 ): TuneReport {
   const { seconds, assemblyMs, ...rest } = around
   const turns = found.logs.flatMap((log) => log.turns)
@@ -77,7 +92,13 @@ export function createTuneReport(
     version: SCOPE_VERSION,
     node: process.version,
     ...rest,
-    logs: found.logs.map(({ path, version, turns: own, unfinished, torn }) => ({ path, version, turns: own.length, unfinished, torn })),
+    logs: found.logs.map(({ path, version, turns: own, unfinished, torn }) => ({
+      path,
+      version,
+      turns: own.length,
+      unfinished,
+      torn,
+    })),
     skipped: found.skipped,
     turns: turns.length,
     barriers: turns.reduce((sum, turn) => sum + barriersOf(turn), 0),

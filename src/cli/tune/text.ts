@@ -19,9 +19,19 @@ export function tuneText(report: TuneReport): string {
     ...report.skipped.map(({ path, why }) => paint('yellow', `  Left out: ${path}: ${why}`)),
     ...report.absent.map((line) => `  Not replayed: ${line}.`),
     '',
-    renderTable(COLUMNS, report.ranked.map((candidate) => rowOf(candidate, report.recommended))),
+    renderTable(
+      COLUMNS,
+      report.ranked.map((candidate) => rowOf(candidate, report.recommended)),
+    ),
     paint('dim', '  Intervals: 95 % bootstrap over the replays. * runs tools before their call is on disk.'),
-    ...(replay.assemblyMs > 0 ? [] : [paint('dim', '  Putting a prompt together leaves no event; what it takes, pipelined saves on top (--assembly tells it).')]),
+    ...(replay.assemblyMs > 0
+      ? []
+      : [
+          paint(
+            'dim',
+            '  Putting a prompt together leaves no event; what it takes, pipelined saves on top (--assembly tells it).',
+          ),
+        ]),
     '',
     ...adviceLines(report),
   ].join('\n')
@@ -38,7 +48,13 @@ const COLUMNS = [
 function rowOf(candidate: Candidate, recommended: Candidate | undefined): string[] {
   const { ratio, waitedPerTurnMs, share, finding, safe } = candidate
   const mark = candidate === recommended ? '>' : finding === 'recorded' ? 'now' : ''
-  return [mark, `${nameOf(candidate)}${safe ? '' : ' *'}`, finding === 'recorded' ? '1' : ratioText(ratio), duration(waitedPerTurnMs.median), percentText(share)]
+  return [
+    mark,
+    `${nameOf(candidate)}${safe ? '' : ' *'}`,
+    finding === 'recorded' ? '1' : ratioText(ratio),
+    duration(waitedPerTurnMs.median),
+    percentText(share),
+  ]
 }
 
 function adviceLines({ recommended, recorded, noise, steady, replay }: TuneReport): string[] {
@@ -63,13 +79,22 @@ function adviceLines({ recommended, recorded, noise, steady, replay }: TuneRepor
     ...recommended.notes.map((note) => `  ${note}`),
     ...(recommended.patch === ''
       ? []
-      : ['', "  To paste into the profile's cordis.patch.yml:", '', ...recommended.patch.trimEnd().split('\n').map((line) => `    ${line}`)]),
+      : [
+          '',
+          "  To paste into the profile's cordis.patch.yml:",
+          '',
+          ...recommended.patch
+            .trimEnd()
+            .split('\n')
+            .map((line) => `    ${line}`),
+        ]),
   ]
 }
 
 function levelText({ from, pace, perBarrierMs }: TuneReport['level']): string {
   const each = `a barrier takes ${duration(perBarrierMs)}`
-  if (from === 'both') return `The gaps before the recorded steps tell of waits ${pace?.toFixed(1)} times as long as the replay; half way, ${each}.`
+  if (from === 'both')
+    return `The gaps before the recorded steps tell of waits ${pace?.toFixed(1)} times as long as the replay; half way, ${each}.`
   if (pace === undefined) return `The level is that of the replay: ${each}.`
   return `The level is that of the replay: ${each}; the logs tell of ${pace.toFixed(1)} times that, as of another disk.`
 }
