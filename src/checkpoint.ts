@@ -57,10 +57,6 @@ export class Checkpoint {
     this.telemetry = new Telemetry(this.service, log)
   }
 
-  get unloaded(): boolean {
-    return this.#unloaded
-  }
-
   /** The books of a live session, made at first sight. */
   ledger(session: Session): Ledger {
     let ledger = this.#ledgers.get(session)
@@ -161,10 +157,10 @@ export class Checkpoint {
   }
 
   /**
-   * A turn ended: start its last write and leave it to itself.
+   * Start a write at the `turn` boundary and leave it to itself: a turn ended, or a session stays idle with something to write.
    * @param imposed - the policy's own decision for a session that stays idle.
    */
-  turnEnded(ledger: Ledger, imposed?: Decision): void {
+  startWrite(ledger: Ledger, imposed?: Decision): void {
     if (!this.#config.turnBoundary || this.#unloaded || !this.#host.isLive(ledger.session)) return
     const barrier = this.open(subjectOf('turn', ledger), ledger, undefined, this.telemetry.parent(ledger), imposed)
     this.settle(barrier)
@@ -202,7 +198,7 @@ export class Checkpoint {
       )
     }
     for (const ledger of this.#ledgers.values()) {
-      if (ledger.isDue(now)) this.turnEnded(ledger, START)
+      if (ledger.isDue(now)) this.startWrite(ledger, START)
     }
   }
 

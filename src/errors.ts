@@ -1,6 +1,6 @@
 /** The policy's own rejections, and the class of anybody's failure. */
 import type { Boundary } from './barrier.ts'
-import { ERROR_TIMEOUT, ERROR_UNCONFIRMED, OTHER, STORAGE_ERRORS } from './semconv.ts'
+import { OTHER, STORAGE_ERRORS } from './semconv.ts'
 
 /** Base of the rejections this policy makes itself; the host's own pass through unchanged. */
 export class CheckpointError extends Error {
@@ -54,8 +54,6 @@ export function errorTypeOf(error: unknown): string {
     if (typeof candidate !== 'object' || candidate === null) continue
     try {
       const { code, cause, errors } = candidate as { code?: unknown; cause?: unknown; errors?: unknown }
-      if (code === 'CHECKPOINT_TIMEOUT') return ERROR_TIMEOUT
-      if (code === 'CHECKPOINT_UNCONFIRMED') return ERROR_UNCONFIRMED
       if (typeof code === 'string' && storageErrors.has(code)) return code
       if (cause !== undefined) queue.push(cause)
       if (Array.isArray(errors)) queue.push(...(errors as unknown[]).slice(0, MAX_CAUSES))

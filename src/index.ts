@@ -74,7 +74,7 @@ export function apply(ctx: Context, config?: Config): void {
     return telemetry.run(barrier.parent, next)
   })
 
-  ctx.on('session/event', (session, event) => follow(checkpoint, checkpoint.ledger(session), event))
+  ctx.on('session/event', (session, event) => keepBooks(checkpoint, checkpoint.ledger(session), event))
   ctx.on('session/created', (session) => {
     const ledger = checkpoint.ledger(session)
     ledger.turnOpen = false
@@ -149,7 +149,7 @@ function gateRequest(
 }
 
 /** Keep the session's books in step with its log. */
-function follow(checkpoint: Checkpoint, ledger: Ledger, event: SessionEvent): void {
+function keepBooks(checkpoint: Checkpoint, ledger: Ledger, event: SessionEvent): void {
   ledger.appended()
   switch (event.type) {
     case 'turn/start':
@@ -172,7 +172,7 @@ function follow(checkpoint: Checkpoint, ledger: Ledger, event: SessionEvent): vo
       ledger.turnOpen = false
       // Not inside the append: the backend may hear of this event after us.
       queueMicrotask(() => {
-        checkpoint.turnEnded(ledger)
+        checkpoint.startWrite(ledger)
         checkpoint.telemetry.turnEnded(ledger)
       })
       break

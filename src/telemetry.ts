@@ -42,7 +42,7 @@ export function idsOf(span: Span): { readonly traceId: string; readonly spanId: 
 
 /** Spans and metrics of one mounted policy. */
 export class Telemetry {
-  readonly #policy: Checkpoints
+  readonly #checkpoints: Checkpoints
   readonly #log: LimitedLog
   readonly #strategies = new Set<string>()
   #tracerProvider: TracerProvider | undefined
@@ -50,14 +50,14 @@ export class Telemetry {
   #meterProvider: MeterProvider | undefined
   #instruments: Instruments | undefined
 
-  constructor(policy: Checkpoints, log: LimitedLog) {
-    this.#policy = policy
+  constructor(checkpoints: Checkpoints, log: LimitedLog) {
+    this.#checkpoints = checkpoints
     this.#log = log
   }
 
   /** Count the policy among those mounted, until {@link unload}. */
   mount(): void {
-    policyMounted(this.#policy)
+    policyMounted(this.#checkpoints)
   }
 
   /** Make tracer and instruments again if an SDK was registered or replaced. */
@@ -189,7 +189,7 @@ export class Telemetry {
 
   /** @param appEnds - whether the application ends, not the policy alone. */
   unload(appEnds: boolean): void {
-    policyUnloaded(this.#policy, appEnds)
+    policyUnloaded(this.#checkpoints, appEnds)
   }
 
   #count(instruments: Instruments, barrier: LiveBarrier, unguarded: boolean): void {
@@ -243,7 +243,7 @@ export class Telemetry {
     const meterProvider = metrics.getMeterProvider()
     if (meterProvider !== this.#meterProvider) {
       this.#meterProvider = meterProvider
-      this.#instruments = instrumentsOf(meterProvider, this.#policy.durationBucketsSeconds)
+      this.#instruments = instrumentsOf(meterProvider, this.#checkpoints.durationBucketsSeconds)
       for (const name of this.#strategies) this.#instruments.zeroStrategy(name)
     }
   }

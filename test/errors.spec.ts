@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { CheckpointError, errorTypeOf } from '../src/errors.ts'
+import { errorTypeOf } from '../src/errors.ts'
 import { ERROR_TYPES } from '../src/semconv.ts'
 import { storageError } from './support/app.ts'
 
@@ -16,9 +16,6 @@ const CASES: readonly [string, unknown, string][] = [
   ['a storage error', storageError('ENOSPC'), 'ENOSPC'],
   ['a wrapped storage error', new Error('flush failed', { cause: storageError('EROFS') }), 'EROFS'],
   ['an aggregate', new AggregateError([new Error('other'), storageError('EIO')]), 'EIO'],
-  ['our limit', new CheckpointError('CHECKPOINT_TIMEOUT', ''), 'timeout'],
-  ['our confirmation', new CheckpointError('CHECKPOINT_UNCONFIRMED', ''), 'unconfirmed'],
-  ['our unload', new CheckpointError('CHECKPOINT_UNLOADED', ''), '_OTHER'],
   ['a code outside the set', Object.assign(new Error(), { code: 'E_/home/me/secret' }), '_OTHER'],
   ['no error at all', 'disk full', '_OTHER'],
   ['a hostile getter', hostile, '_OTHER'],

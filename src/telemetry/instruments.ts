@@ -1,7 +1,7 @@
 /** The instruments of the contract on one meter provider, and the gauges of all policies mounted in this process. */
 import type { Counter, Histogram, Meter, MeterProvider } from '@opentelemetry/api'
 import type { Boundary, Recovery } from '../barrier.ts'
-import type { Checkpoints } from '../checkpoints.ts'
+import type { Checkpoints, CheckpointState } from '../checkpoints.ts'
 import * as sc from '../semconv.ts'
 
 /** Policies mounted in this process: gauges outlive one policy, because an SDK keeps exporting a removed callback's last value. */
@@ -100,20 +100,29 @@ function observeGauges(
   meter: Meter,
   optionsOf: (name: keyof typeof sc.INSTRUMENTS) => { unit: string; description: string },
 ): void {
-  meter.createObservableUpDownCounter(sc.METRIC_ACTIVE, optionsOf(sc.METRIC_ACTIVE)).addCallback((result) => {
-    const states = [...mounted].map((policy) => policy.state())
-    for (const boundary of sc.BOUNDARIES) {
-      const active = states.reduce((sum, state) => sum + state.active[boundary satisfies Boundary], 0)
-      result.observe(active, { [sc.ATTR_BOUNDARY]: boundary })
-    }
-  })
-  const gauge = (name: keyof typeof sc.INSTRUMENTS, read: () => number) =>
-    meter.createObservableGauge(name, optionsOf(name)).addCallback((result) => result.observe(read()))
-  const highest = (read: (policy: Checkpoints) => number) => Math.max(0, ...[...mounted].map(read))
-  gauge(sc.METRIC_OLDEST_AGE, () => highest((policy) => policy.state().oldestAgeMs / 1_000))
-  gauge(sc.METRIC_UNFLUSHED_AGE, () => highest((policy) => policy.state().unflushedOldestAgeMs / 1_000))
-  gauge(sc.METRIC_CONSECUTIVE_FAILURES, () => highest((policy) => policy.state().consecutiveFailures))
-  meter.createObservableGauge(sc.METRIC_POLICY_ACTIVE, optionsOf(sc.METRIC_POLICY_ACTIVE)).addCallback((result) => {
-    if (mounted.size > 0 || !ended) result.observe(mounted.size)
-  })
+  const gauge = (name: keyof typeof sc.INSTRUMENTS) => meter.createObservableGauge(name, optionsOf(name))
+  const active = meter.createObservableUpDownCounter(sc.METRIC_ACTIVE, optionsOf(sc.METRIC_ACTIVE))
+  const oldestAge = gauge(sc.METRIC_OLDEST_AGE)
+  const unflushedAge = gauge(sc.METRIC_UNFLUSHED_AGE)
+  const failures = gauge(sc.METRIC_CONSECUTIVE_FAILURES)
+  const policies = gauge(sc.METRIC_POLICY_ACTIVE)
+  // One callback for all, because each look goes over every live session.
+  meter.addBatchObservableCallback(
+    (result) => {
+      const states = [...mounted].map((policy) => policy.state())
+      for (const boundary of sc.BOUNDARIES) {
+        const count = states.reduce((sum, state) => sum + state.active[boundary satisfies Boundary], 0)
+        result.observe(active, count, { [sc.ATTR_BOUNDARY]: boundary })
+      }
+      const highest = (read: (state: CheckpointState) => number) => Math.max(0, ...states.map(read))
+      result.observe(oldestAge, highest((state) => state.oldestAgeMs) / 1_000)
+      result.observe(unflushedAge, highest((state) => state.unflushedOldestAgeMs) / 1_000)
+      result.observe(
+        failures,
+        highest((state) => state.consecutiveFailures),
+      )
+      if (states.length > 0 || !ended) result.observe(policies, states.length)
+    },
+    [active, oldestAge, unflushedAge, failures, policies],
+  )
 }
