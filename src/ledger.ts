@@ -88,7 +88,7 @@ export class Ledger {
   consecutiveFailures = 0
   /** Rejection of the last write that was started and failed. */
   earlyError: unknown = NO_ERROR
-  /** `seq` when such a write last ended: the same events are not tried twice. */
+  /** `seq` when a write that nobody waits for last ended: the same events are not tried twice. */
   #idleSeq = -1
   /** When a failed one is tried again, monotonic clock. */
   #retryAt = 0
@@ -155,7 +155,7 @@ export class Ledger {
     const flush = new Flush(seq, Math.max(0, seq - this.#claimedSeq))
     this.#claimedSeq = Math.max(this.#claimedSeq, seq)
     this.#inFlight.push(flush)
-    send(this.session).then(
+    promised(send, this.session).then(
       (confirmed) => this.#ended(flush, confirmed === false ? 'unconfirmed' : 'durable', undefined),
       (error: unknown) => {
         if (early) this.earlyError = error
@@ -189,6 +189,15 @@ export class Ledger {
         break
     }
     flush.end(outcome, error)
+  }
+}
+
+/** A host that answers with no promise, or throws, has answered all the same. */
+function promised(send: SendFlush, session: Session): Promise<unknown> {
+  try {
+    return Promise.resolve(send(session))
+  } catch (error) {
+    return Promise.reject(error)
   }
 }
 

@@ -290,6 +290,24 @@ test('requireConfirmed rejects a flush in which no backend took part; by default
   }
 })
 
+test('a host whose flush throws at once is refused like one that rejects', async () => {
+  const { app, order } = await createOrdered(['never'], { turnBoundary: false })
+  const { agent } = await app.createAgent()
+  const store = (app.ctx.sessions as unknown as Record<symbol, { flush(): Promise<boolean> }>)[
+    Symbol.for('cordis.original')
+  ]
+  if (store === undefined) throw new Error('the host no longer wraps its services')
+  const error = storageError('EIO')
+  vi.spyOn(store, 'flush').mockImplementation(() => {
+    throw error
+  })
+  await app.plugins.at(-1)?.restart()
+  const stream = app.ctx.llm.stream({ provider: 'scripted', model: 'm', messages: [], sessionId: agent.session.id })
+  await expect(stream[Symbol.asyncIterator]().next()).rejects.toBe(error)
+  expect(order).toEqual([])
+  expect(app.ctx.checkpoints.open()).toEqual([])
+})
+
 test('[D13] consumers that leave early close the adapter stream, and the barrier is settled once', async () => {
   let closed = 0
   const answer = async function* () {
