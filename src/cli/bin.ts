@@ -8,14 +8,12 @@ import { EXIT_USAGE, UsageError, type CliCommand } from './command.ts'
 import { demoCommand } from './demo-command.ts'
 import { doctorCommand } from './doctor-command.ts'
 import { assertNode } from './host.ts'
+import { guardOutput } from './output.ts'
 import { tuneCommand } from './tune-command.ts'
 
 const COMMANDS: readonly CliCommand[] = [demoCommand, benchCommand, tuneCommand, doctorCommand]
 
-// A reader that leaves early (`| head`) is no failure: the exit code still says what the run found.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error
-})
+guardOutput()
 process.exitCode = await main(process.argv)
 
 /** Run one command line; the process then ends by itself, with nothing left open. */
@@ -30,6 +28,7 @@ async function main(argv: readonly string[]): Promise<number> {
     const command = program.command(entry.name).description(entry.summary).allowExcessArguments(false)
     entry.configure(command)
     command.action(async () => {
+      refuseEmpty(command)
       code = await entry.run(command.opts(), command.args)
     })
   }
@@ -45,4 +44,11 @@ async function main(argv: readonly string[]): Promise<number> {
     process.stderr.write(`error: ${error.message}\n`)
     return EXIT_USAGE
   }
+}
+
+/** A variable that is not set leaves an empty value behind, and the current folder is not what it meant. */
+function refuseEmpty(command: Command): void {
+  const empty = command.options.find((option) => command.getOptionValue(option.attributeName()) === '')
+  if (empty !== undefined) throw new UsageError(`${empty.long ?? empty.flags}: the value is empty`)
+  if (command.args.includes('')) throw new UsageError(`${command.name()}: an argument is empty`)
 }
