@@ -1,6 +1,5 @@
 /** `bench`: flags, output and exit code; what it does is imported when it runs. */
-import { accessSync, constants, statSync, writeFileSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { closeSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { Option, type Command } from 'commander'
 import { orStopped } from './bench/stopped.ts'
 import { UsageError, wholeNumber, type CliCommand } from './command.ts'
@@ -83,16 +82,19 @@ async function bench(flags: BenchFlags): Promise<number> {
   return 0
 }
 
-/** Nothing is touched: a run that is stopped leaves no empty report, and keeps the one of an earlier run. */
+/** Nothing is left behind: a run that is stopped leaves no empty report, and keeps the one of an earlier run. */
 function assertWritable(html: string): void {
-  const isThere = statSync(html, { throwIfNoEntry: false })
-  if (isThere?.isDirectory() === true) throw new UsageError(`--html: ${html} is a folder; name a file`)
-  attempt(html, () => accessSync(isThere === undefined ? dirname(resolve(html)) : html, constants.W_OK))
+  const isThere = attempt(html, () => statSync(html, { throwIfNoEntry: false }))
+  if (isThere?.isDirectory() === true || /[/\\]$/.test(html))
+    throw new UsageError(`--html: ${html} is a folder; name a file`)
+  if (isThere?.isFile() === false) throw new UsageError(`--html: ${html} is no regular file`)
+  attempt(html, () => closeSync(openSync(html, isThere === undefined ? 'ax' : 'a')))
+  if (isThere === undefined) rmSync(html)
 }
 
-function attempt(html: string, act: () => void): void {
+function attempt<T>(html: string, act: () => T): T {
   try {
-    act()
+    return act()
   } catch (error) {
     throw new UsageError(
       `--html: ${html} cannot be written (${(error as NodeJS.ErrnoException).code ?? String(error)})`,

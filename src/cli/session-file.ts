@@ -1,8 +1,8 @@
 /** A session log that somebody brings along: is it one, and can the installed harness read it? */
-import { readFileSync } from 'node:fs'
 import { zstdDecompressSync } from 'node:zlib'
 import { SESSION_FORMAT_VERSION, type SessionHeader } from '@deepseek-ai/dsh-session'
 import { UsageError } from './command.ts'
+import { MAX_LOG_BYTES, readInput, UnreadableInput } from './input-file.ts'
 
 /** A session log as it lies on disk. */
 export interface SessionFile {
@@ -44,12 +44,12 @@ export function readSessionFile(flag: string, path: string): SessionFile {
 
 function read(flag: string, path: string): Buffer {
   try {
-    return readFileSync(path)
+    return readInput(path, MAX_LOG_BYTES)
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'ENOENT') throw new UsageError(`${flag}: there is no file ${path}`)
-    if (code !== 'EISDIR') throw new UsageError(`${flag}: ${path} cannot be read (${code ?? String(error)})`)
-    throw new UsageError(`${flag}: ${path} is a folder; name the session.jsonl or session.jsonl.zstd file in it`)
+    if (!(error instanceof UnreadableInput)) throw error
+    if (error.kind === 'absent') throw new UsageError(`${flag}: there is no file ${path}`)
+    const remedy = error.kind === 'folder' ? '; name the session.jsonl or session.jsonl.zstd file in it' : ''
+    throw new UsageError(`${flag}: ${path} ${error.message}${remedy}`)
   }
 }
 

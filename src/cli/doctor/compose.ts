@@ -1,7 +1,9 @@
 /** The rows that the host would mount: asked of the host's own CLI, or put together from the files. */
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { UsageError } from '../command.ts'
+import { readTextInput, UnreadableInput } from '../input-file.ts'
 import { findCli } from './find-cli.ts'
 import type { Finding } from './report.ts'
 import { packageFolder, readManifest, type Place } from './place.ts'
@@ -24,9 +26,10 @@ const ROW_FILES = ['cordis.yml', 'cordis.yaml', 'cordis.json']
 /**
  * Compose the configuration of a place.
  * @param config - file of rows, for projects whose file has a name of its own.
+ * @throws UsageError when that file cannot be read at all.
  */
 export function compose(place: Place, config?: string): Composition {
-  if (config !== undefined) return fromFile(config)
+  if (config !== undefined) return fromNamed(config)
   if (place.kind === 'profile') {
     const cli = findCli(place)
     return cli === undefined ? fromFiles(place) : fromCli(place, cli)
@@ -91,7 +94,7 @@ function fromFiles(place: Place): Composition {
   for (const { label, file } of layers) {
     const touch = (id: string) => origins.set(id, origins.has(id) ? `${origins.get(id)}, patched by ${label}` : label)
     try {
-      for (const patch of parseEntries(readFileSync(file, 'utf8'))) {
+      for (const patch of parseEntries(readTextInput(file))) {
         if (apply(entries, patch, touch) || unknown.length > 0) continue
         findings.push({
           id: 'composition',
@@ -154,9 +157,30 @@ function flat(entries: readonly Entry[]): Entry[] {
   ])
 }
 
+/** The caller named it: what is no file at all is a wrong call, what is wrong in it is a finding. */
+function fromNamed(config: string): Composition {
+  try {
+    return fromText(config, readTextInput(config))
+  } catch (error) {
+    if (!(error instanceof UnreadableInput)) throw error
+    if (error.kind === 'absent') throw new UsageError(`--config: there is no file ${config}`)
+    throw new UsageError(
+      `--config: ${config} ${error.message}${error.kind === 'folder' ? '; name a file of rows' : ''}`,
+    )
+  }
+}
+
 function fromFile(file: string): Composition {
   try {
-    return { source: file, rows: rowsOf(parseEntries(readFileSync(file, 'utf8'))), findings: [] }
+    return fromText(file, readTextInput(file))
+  } catch (error) {
+    return { source: file, findings: [unreadable(file, error)] }
+  }
+}
+
+function fromText(file: string, text: string): Composition {
+  try {
+    return { source: file, rows: rowsOf(parseEntries(text)), findings: [] }
   } catch (error) {
     return { source: file, findings: [unreadable(file, error)] }
   }
@@ -164,10 +188,11 @@ function fromFile(file: string): Composition {
 
 function unreadable(file: string, error: unknown): Finding {
   const { code, message } = error as NodeJS.ErrnoException
+  const why = error instanceof UnreadableInput ? message : `cannot be read: ${code ?? message}`
   return {
     id: 'composition',
     level: 'error',
-    message: `${file} cannot be read: ${code ?? message}`,
+    message: `${file} ${why}`,
     change: `correct ${file}`,
   }
 }

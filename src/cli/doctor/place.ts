@@ -1,8 +1,9 @@
 /** Where the doctor was called: a profile of dsh, or a project that mounts the harness itself. */
-import { existsSync, readFileSync, realpathSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 import { UsageError } from '../command.ts'
+import { readTextInput } from '../input-file.ts'
 
 /** The folder to look at. */
 export interface Place {
@@ -80,7 +81,7 @@ function homeOf(named: string | undefined): string {
 /** The package.json of a folder; undefined when there is none that can be read. */
 export function readManifest(folder: string): Manifest | undefined {
   try {
-    const manifest: unknown = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+    const manifest: unknown = JSON.parse(readTextInput(join(folder, 'package.json')))
     return typeof manifest === 'object' && manifest !== null ? manifest : undefined
   } catch {
     // Absent, unreadable or no JSON: the caller says what it needed.

@@ -1,7 +1,8 @@
 /** The logs a person named: files, and what folders hold. */
-import { readdirSync, statSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { UsageError } from '../command.ts'
+import { statInput, UnreadableInput } from '../input-file.ts'
 import { readLog, UnreadableLog, type RecordedLog } from './log.ts'
 import { extractShape } from './extract.ts'
 import type { LogShape } from './shape.ts'
@@ -57,12 +58,20 @@ export function findLogs(paths: readonly string[]): FoundLogs {
 }
 
 function expand(path: string): string[] {
-  const stat = statSync(path, { throwIfNoEntry: false })
-  if (stat === undefined) throw new UsageError(`tune: there is no file or folder ${path}`)
-  if (!stat.isDirectory()) return [path]
+  if (!isFolder(path)) return [path]
   const found = search(path, 0)
   if (found.length === 0) throw new UsageError(`tune: no ${[...LOG_NAMES].join(' or ')} below ${path}`)
   return found
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return statInput(path).isDirectory()
+  } catch (error) {
+    if (!(error instanceof UnreadableInput)) throw error
+    if (error.kind === 'absent') throw new UsageError(`tune: there is no file or folder ${path}`)
+    throw new UsageError(`tune: ${path} ${error.message}`)
+  }
 }
 
 function search(folder: string, depth: number): string[] {

@@ -1,6 +1,6 @@
 /** A recorded session log as rows: type, time, size. Raw JSONL or zstd; damage is found here. */
-import { readFileSync, statSync } from 'node:fs'
 import { zstdDecompressSync } from 'node:zlib'
+import { MAX_LOG_BYTES, readInput, UnreadableInput } from '../input-file.ts'
 
 /** One line of a log. `data` is read for its structure and its sizes, and never leaves the extraction of shapes. */
 export interface LogRow {
@@ -27,8 +27,6 @@ export class UnreadableLog extends Error {
 }
 
 const ZSTD_MAGIC = 0xfd2fb528
-/** Largest file, packed and unpacked. */
-const MAX_LOG_BYTES = 256 * 2 ** 20
 
 /**
  * Read a log.
@@ -47,11 +45,10 @@ export function readLog(path: string): RecordedLog {
 
 function read(path: string): Buffer {
   try {
-    if (statSync(path).size > MAX_LOG_BYTES) throw new UnreadableLog(`larger than ${MAX_LOG_BYTES / 2 ** 20} MiB`)
-    return readFileSync(path)
+    return readInput(path, MAX_LOG_BYTES)
   } catch (error) {
-    if (error instanceof UnreadableLog) throw error
-    throw new UnreadableLog(`cannot be read (${(error as NodeJS.ErrnoException).code ?? String(error)})`)
+    if (!(error instanceof UnreadableInput)) throw error
+    throw new UnreadableLog(error.message)
   }
 }
 
@@ -77,7 +74,7 @@ function inflate(bytes: Buffer): { text: string; torn: boolean } {
         return { text: Buffer.concat(parts).toString('utf8'), torn: true }
       throw new UnreadableLog(`damaged: the zstd frame at byte ${offset} does not decode (${code ?? message})`)
     }
-    if (size > MAX_LOG_BYTES) throw new UnreadableLog(`larger than ${MAX_LOG_BYTES / 2 ** 20} MiB`)
+    if (size > MAX_LOG_BYTES) throw new UnreadableLog(`is larger than ${MAX_LOG_BYTES / 2 ** 20} MiB`)
   }
   return { text: Buffer.concat(parts).toString('utf8'), torn: false }
 }
