@@ -13,6 +13,7 @@ interface Block {
   readonly bold: number
 }
 
+// Longer than usual: the splitter serves this comparison alone.
 const ROOT = new URL('../', import.meta.url)
 const read = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8')
 const all = (text: string, pattern: RegExp): string[] =>
@@ -123,7 +124,7 @@ describe('README.zh.md', () => {
 
 describe('a change in one language alone', () => {
   test.each([
-    ['a number', '487,304', '487,305'],
+    ['a number', 'Node 22', 'Node 23'],
     ['a command in a code block', 'npm install && npm start ', 'npm install && npm run demo '],
     ['a name in the prose', '`groupDelayMs`', '`groupDelay`'],
     ['a link', '(docs/tune.md)', '(docs/tuning.md)'],
