@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { BIN, runCli, scratch } from './support/cli.ts'
 import { requirement } from './support/require.ts'
 
-const ONE_LOG = 257 * 2 ** 20
+const BEYOND_THE_LIMIT = 257 * 2 ** 20
 
 describe.skipIf(!requirement('/bin/sh and /dev/full', process.platform === 'linux'))('output', () => {
   const shell = (line: string) =>
@@ -50,7 +50,7 @@ describe('an argument that is no regular file', () => {
   const large = () => {
     const path = join(scratch(), 'session.jsonl')
     writeFileSync(path, '')
-    truncateSync(path, ONE_LOG)
+    truncateSync(path, BEYOND_THE_LIMIT)
     return path
   }
   const CALLS: readonly (readonly [call: readonly string[], name: string])[] = [

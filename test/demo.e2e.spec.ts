@@ -1,10 +1,12 @@
 /** `npm start` and `dsh-checkpoint-otel demo`, run as a person runs it. */
+import { spawn } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { demoCommand } from '../src/cli/demo-command.ts'
 import type { DemoReport } from '../src/cli/demo.ts'
-import { runCli, scratch } from './support/cli.ts'
+import { BIN, runCli, scratch } from './support/cli.ts'
+import { requirement } from './support/require.ts'
 
 const CHECKS = ['cancelled', 'rejected-tool', 'rejected-request', 'request', 'tool', 'records', 'crash', 'log']
 
@@ -87,6 +89,22 @@ test('every run has a folder of its own below --dir', async () => {
 })
 
 test.each([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)('%s in the middle ends with its exit code and says where the folder is', async (signal, expected) => {
+  const dir = scratch()
+  const child = spawn(process.execPath, [BIN, 'demo', '--turns', '200', '--json', '--dir', dir])
+  const ended = Promise.withResolvers<number | null>()
+  child.on('close', ended.resolve)
+  let stderr = ''
+  child.stderr.on('data', (chunk) => (stderr += chunk))
+  child.stderr.once('data', () => child.kill(signal))
+  expect(await ended.promise).toBe(expected)
+  const kept = join(dir, readdirSync(dir)[0] ?? 'nothing')
+  expect(stderr).toContain(`demo: stopped by ${signal}; what it wrote is kept in ${kept}\n`)
+})
+
+test.each([
   [['demo', '--turns', 'many'], "'--turns <n>'", 'from 1 to 200'],
   [['demo', '--turns', '0'], "'--turns <n>'", 'from 1 to 200'],
   [['demo', '--parallel', '33'], "'--parallel <n>'", 'from 1 to 32'],
@@ -104,6 +122,15 @@ test.each([
   expect(stderr).toContain(rule)
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
 })
+
+test.skipIf(!requirement('procfs', process.platform === 'linux'))(
+  'a folder that takes no other is refused instead of tried for ever',
+  async () => {
+    const { code, stderr } = await runCli(['demo', '--dir', '/proc/below/it'])
+    expect(stderr).toBe('error: --dir: no folder can be made in /proc/below/it (ENOENT)\n')
+    expect(code).toBe(2)
+  },
+)
 
 test('--help names every flag and exit code', async () => {
   const { code, stdout } = await runCli(['demo', '--help'])

@@ -2,7 +2,8 @@
 import { readdirSync } from 'node:fs'
 import { beforeEach, describe, expect, test, vi } from 'vitest'
 import { doctor, finding, packageAt, profile, troubles } from './support/doctor.ts'
-import { existingFolder, fileSystemOf, probeDisk } from '../src/cli/doctor/disk.ts'
+import { existingFolder, fileSystemOf } from '../src/cli/doctor/disk.ts'
+import { probeDisk } from '../src/cli/doctor/probe.ts'
 import { HOST_SETS } from './support/compat-hosts.ts'
 import { TESTED_HOSTS } from '../src/cli/doctor/check-packages.ts'
 import { scratch } from './support/cli.ts'
@@ -158,9 +159,19 @@ describe('the disk', () => {
     },
   )
 
-  test('a folder that cannot be written to is an error with the errno', () => {
+  test('a probe that is interrupted takes its file away', async () => {
+    const folder = scratch()
+    const probe = probeDisk(folder)
+    expect(readdirSync(folder)).toHaveLength(1)
+    process.emit('SIGINT', 'SIGINT')
+    await expect(probe).rejects.toMatchObject({ name: 'Interrupted', exitCode: 130 })
+    expect(readdirSync(folder)).toEqual([])
+    expect(await probeDisk(folder)).toMatchObject({ appends: 20 })
+  })
+
+  test('a folder that cannot be written to is an error with the errno', async () => {
     // procfs refuses new files to root too.
-    expect(probeDisk(process.platform === 'linux' ? '/proc' : `${scratch()}/absent`)).toEqual({
+    expect(await probeDisk(process.platform === 'linux' ? '/proc' : `${scratch()}/absent`)).toEqual({
       error: expect.stringMatching(/^E[A-Z]+$/) as string,
     })
   })

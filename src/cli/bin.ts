@@ -3,7 +3,7 @@
 import { Command, CommanderError } from 'commander'
 import { SCOPE_NAME, SCOPE_VERSION } from '../semconv.ts'
 import { benchCommand } from './bench-command.ts'
-import { Interrupted } from './bench/workspace.ts'
+import { Interrupted } from './interrupt.ts'
 import { EXIT_USAGE, UsageError, type CliCommand } from './command.ts'
 import { demoCommand } from './demo-command.ts'
 import { doctorCommand } from './doctor-command.ts'

@@ -81,6 +81,7 @@ async function resumeOwn(options: ResumeOptions) {
 
 const EXIT_CODES = `
 Exit codes:
-  0  every guarantee it shows was checked and held
-  1  one did not hold, or a call of the resumed log is unresolved
-  2  a wrong flag or value, an unreadable file, or missing harness packages`
+  0    every guarantee it shows was checked and held
+  1    one did not hold, or a call of the resumed log is unresolved
+  2    a wrong flag or value, an unreadable file, or missing harness packages
+  130  stopped by Ctrl-C; the folder it wrote to is kept and named`

@@ -6,8 +6,9 @@ import { createHarness, type Harness } from '../testing/harness.ts'
 import { BarrierLog } from './barrier-log.ts'
 import { Checklist, type Check } from './checklist.ts'
 import { UsageError } from './command.ts'
-import { createRunFolder, within } from './demo-stage.ts'
+import { within } from './demo-stage.ts'
 import { isBalanced, RECOVERY_OF, withAnswers, type ResumedCall } from './resumed-calls.ts'
+import { inRunFolder } from './run-folder.ts'
 import { readSessionFile, type SessionFile } from './session-file.ts'
 import { fatesOf, isContiguous, type CallFate } from './session-log.ts'
 
@@ -39,18 +40,21 @@ export interface ResumeOptions {
 /** Try a log: never the original, and nothing leaves the machine. */
 export async function resumeLog(options: ResumeOptions): Promise<ResumeReport> {
   const file = readSessionFile(FLAG, options.file)
-  const root = join(createRunFolder(options.dir), 'sessions')
+  return inRunFolder(options.dir, (dir) => resumeIn(join(dir, 'sessions'), file, options.progress))
+}
+
+async function resumeIn(root: string, file: SessionFile, progress: ResumeOptions['progress']): Promise<ResumeReport> {
   const policy = (await import(new URL(`../index${extname(import.meta.url)}`, import.meta.url).href)) as object
   const harness = await createHarness({ root, compression: file.compression, plugins: [[policy, {}]] })
   try {
     const copy = place(harness, file)
-    options.progress(`copied ${file.path} to ${copy}`)
+    progress(`copied ${file.path} to ${copy}`)
     const events = await readEvents(harness, file)
     const fates = fatesOf(events)
     const checks = new Checklist()
     const resumed = !fates.some(({ state }) => state === 'unresolved')
     const calls = resumed
-      ? await resume(harness, file, fates, checks, options.progress)
+      ? await resume(harness, file, fates, checks, progress)
       : await leave(harness, file, fates, copy, checks)
     checks.add(
       'original',

@@ -1,10 +1,6 @@
 /** What the demo's scenarios share: options, folders, the checklist. */
-import { mkdirSync, mkdtempSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
 import type { BarrierLog } from './barrier-log.ts'
 import type { Checklist } from './checklist.ts'
-import { UsageError } from './command.ts'
 
 /** How the demo runs. */
 export interface DemoOptions {
@@ -31,22 +27,6 @@ export interface DemoStage {
   readonly sessions: string
   readonly barriers: BarrierLog
   readonly checks: Checklist
-}
-
-/**
- * Make a folder of this run's own: the backend refuses a root that holds logs of another encoding.
- * @param base - what `--dir` named; the system's temporary folder when absent.
- */
-export function createRunFolder(base: string | undefined): string {
-  if (base === undefined) return mkdtempSync(join(tmpdir(), 'dsh-checkpoint-demo-'))
-  try {
-    mkdirSync(base, { recursive: true })
-    return mkdtempSync(join(resolve(base), 'demo-'))
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code === 'EEXIST' || code === 'ENOTDIR') throw new UsageError(`--dir: ${base} is not a folder`)
-    throw new UsageError(`--dir: no folder can be made in ${base} (${code ?? String(error)})`)
-  }
 }
 
 /** Longest single act: a hang then ends as a failure that names the act. */

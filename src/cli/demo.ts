@@ -5,8 +5,9 @@ import type { RecoveredCall } from '../barrier.ts'
 import { BarrierLog, type BarrierRow } from './barrier-log.ts'
 import { Checklist, type Check } from './checklist.ts'
 import { runCrash } from './demo-crash.ts'
-import { createRunFolder, type DemoOptions, type DemoStage } from './demo-stage.ts'
+import type { DemoOptions, DemoStage } from './demo-stage.ts'
 import { runTurns, type TurnTimes } from './demo-turns.ts'
+import { inRunFolder } from './run-folder.ts'
 import { fatesOf, isContiguous, LogTail } from './session-log.ts'
 
 /** What a run saw. JSON-safe. */
@@ -25,8 +26,11 @@ export interface DemoReport {
 
 /** Run everything once. */
 export async function runDemo(options: DemoOptions): Promise<DemoReport> {
+  return inRunFolder(options.dir, (dir) => runIn(dir, options))
+}
+
+async function runIn(dir: string, options: DemoOptions): Promise<DemoReport> {
   const startedAt = performance.now()
-  const dir = createRunFolder(options.dir)
   const stage: DemoStage = {
     options,
     policy: options.policy ?? new URL(`../index${extname(import.meta.url)}`, import.meta.url).href,

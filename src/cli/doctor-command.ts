@@ -50,6 +50,7 @@ It starts nothing of the host. In a profile it asks the dsh installed there for 
 writes, syncs and removes one small file where the session logs go. Values that may be secret are not printed.
 
 Exit codes:
-  0  no error (with --strict: no warning either)
-  1  at least one
-  2  a wrong flag, or neither a profile nor a project`
+  0    no error (with --strict: no warning either)
+  1    at least one
+  2    a wrong flag, a file of rows that is not there, or neither a profile nor a project
+  130  stopped by Ctrl-C; its probe file is removed`

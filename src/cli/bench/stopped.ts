@@ -1,6 +1,6 @@
 /** How a measuring command says that it could not go on. */
 import { UsageError } from '../command.ts'
-import { Interrupted } from './workspace.ts'
+import { Interrupted } from '../interrupt.ts'
 
 /**
  * Run a command; what fails on the way, a full disk for one, becomes a sentence and exit code 1.

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { UsageError } from '../command.ts'
+import { interruptible } from '../interrupt.ts'
 
 /** A temporary folder of this run. */
 export interface Workspace {
@@ -11,56 +12,17 @@ export interface Workspace {
   readonly signal: AbortSignal
 }
 
-/** The run was stopped from outside; nothing of it is left. */
-export class Interrupted extends Error {
-  override name = 'Interrupted'
-  /** As a shell reports it. */
-  readonly exitCode: number
-
-  constructor(signal: NodeJS.Signals) {
-    super(`stopped by ${signal}`)
-    this.exitCode = SIGNALS[signal as keyof typeof SIGNALS]
-  }
-}
-
-const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
-/** How long the act under way may take to end after the signal. */
-const GRACE_MS = 2_000
-
 /**
  * Work in a temporary folder that is gone afterwards, whatever happens.
  * @param base - where to make it; the system's temporary folder when absent.
- * @throws UsageError where none can be made; {@link Interrupted} after a signal.
+ * @throws UsageError where none can be made; Interrupted after a signal.
  */
 export async function inWorkspace<T>(base: string | undefined, work: (workspace: Workspace) => Promise<T>): Promise<T> {
   const dir = createFolder(base)
-  const controller = new AbortController()
-  let forced: NodeJS.Timeout | undefined
-  const stop = (signal: NodeJS.Signals) => {
-    const reason = new Interrupted(signal)
-    const leave = () => {
-      remove(dir)
-      process.exit(reason.exitCode)
-    }
-    // Asked twice, or the act under way hangs.
-    if (controller.signal.aborted) leave()
-    forced = setTimeout(leave, GRACE_MS)
-    controller.abort(reason)
-  }
-  const signals = Object.keys(SIGNALS) as NodeJS.Signals[]
-  for (const signal of signals) process.on(signal, stop)
-  try {
-    const result = await work({ dir, signal: controller.signal })
-    controller.signal.throwIfAborted()
-    return result
-  } catch (error) {
-    // What fails after a signal fails because of it.
-    throw controller.signal.aborted ? controller.signal.reason : error
-  } finally {
-    clearTimeout(forced)
-    for (const signal of signals) process.off(signal, stop)
-    remove(dir)
-  }
+  return interruptible(
+    () => remove(dir),
+    (signal) => work({ dir, signal }),
+  )
 }
 
 function createFolder(base: string | undefined): string {

@@ -1,8 +1,9 @@
 /** Whether a write into the folder of the session logs is durable, as far as that can be known from here. */
 import { isAbsolute, resolve } from 'node:path'
 import { duration } from '../table.ts'
-import { existingFolder, fileSystemOf, probeDisk, temporaryFolder, type FileSystem } from './disk.ts'
+import { existingFolder, fileSystemOf, temporaryFolder, type FileSystem } from './disk.ts'
 import type { Place } from './place.ts'
+import { probeDisk } from './probe.ts'
 import type { DiskReport, Finding } from './report.ts'
 import { JsExpression, type Row } from './rows.ts'
 
@@ -39,14 +40,14 @@ function homePath(expression: string, home: string | undefined): string | undefi
 }
 
 /** Look at it, and unless told not to, write there. */
-export function checkDisk(
+export async function checkDisk(
   target: Target,
   write: boolean,
-): { readonly findings: Finding[]; readonly disk?: DiskReport } {
+): Promise<{ readonly findings: Finding[]; readonly disk?: DiskReport }> {
   const fileSystem = fileSystemOf(target.folder)
   const findings = [...describe(target, fileSystem)]
   if (!write) return { findings }
-  const probe = probeDisk(target.folder)
+  const probe = await probeDisk(target.folder)
   if ('error' in probe) {
     const message = `a write to ${target.folder} fails with ${probe.error}: every barrier would be rejected`
     return {

@@ -1,19 +1,7 @@
-/** What the folder of the session logs promises: its file system, and whether writes, syncs and links work there. */
-import { randomUUID } from 'node:crypto'
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  statfsSync,
-  writeSync,
-} from 'node:fs'
+/** The folder of the session logs and the file system it is on. */
+import { existsSync, readFileSync, realpathSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 
 /** Kinds of storage that promise different things. */
 type StorageKind = 'local' | 'memory' | 'overlay' | 'network' | 'shared' | 'unknown'
@@ -26,11 +14,6 @@ export interface FileSystem {
   /** A mount option that takes the meaning out of a sync. */
   readonly weakOption?: string
 }
-
-/** Result of a probe. */
-export type Probe =
-  | { readonly medianMs: number; readonly slowestMs: number; readonly appends: number; readonly linkError?: string }
-  | { readonly error: string }
 
 /** Magic numbers of Linux, from statfs(2). */
 const LINUX: Readonly<Record<number, readonly [name: string, kind: StorageKind]>> = {
@@ -54,10 +37,6 @@ const LINUX: Readonly<Record<number, readonly [name: string, kind: StorageKind]>
   0x01021997: ['9p', 'shared'],
   0x786f4256: ['vboxsf', 'shared'],
 }
-
-/** Writes of one probe, each followed by a sync as the JSONL backend does. */
-const APPENDS = 20
-const RECORD = Buffer.alloc(512, '.')
 
 /** The folder itself, or the nearest one above it that exists: the backend makes the rest at its first session. */
 export function existingFolder(folder: string): string {
@@ -106,63 +85,4 @@ function mountOf(folder: string): { readonly type: string; readonly weakOption?:
     // No proc here: the name from statfs has to do.
     return undefined
   }
-}
-
-/** Append to a file of our own and sync it a few times, and take it away again. A file: backends look into folders only. */
-export function probeDisk(folder: string): Probe {
-  const file = join(folder, `.checkpoint-doctor-${randomUUID()}`)
-  try {
-    const times = appendTimes(file)
-    return {
-      appends: APPENDS,
-      medianMs: times[Math.floor(APPENDS / 2)] ?? 0,
-      slowestMs: times.at(-1) ?? 0,
-      linkError: tryLink(file),
-    }
-  } catch (error) {
-    return { error: codeOf(error) }
-  } finally {
-    for (const path of [file, linkOf(file)]) remove(path)
-  }
-}
-
-function appendTimes(file: string): number[] {
-  const descriptor = openSync(file, 'ax')
-  try {
-    return Array.from({ length: APPENDS }, () => {
-      const start = performance.now()
-      writeSync(descriptor, RECORD)
-      fsyncSync(descriptor)
-      return performance.now() - start
-    }).toSorted((a, b) => a - b)
-  } finally {
-    closeSync(descriptor)
-  }
-}
-
-/** The JSONL backend publishes each new log with a hard link, so that two of one id cannot overwrite each other. */
-function tryLink(file: string): string | undefined {
-  if (process.platform === 'win32') return undefined
-  try {
-    linkSync(file, linkOf(file))
-    return undefined
-  } catch (error) {
-    return codeOf(error)
-  }
-}
-
-function linkOf(file: string): string {
-  return `${file}.link`
-}
-
-function remove(path: string): void {
-  try {
-    rmSync(path, { force: true })
-  } catch {
-    // The disk that just failed the probe may fail this too; the probe has said so.
-  }
-}
-
-function codeOf(error: unknown): string {
-  return (error as NodeJS.ErrnoException).code ?? 'an unknown error'
 }

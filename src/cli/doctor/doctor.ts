@@ -30,7 +30,8 @@ export async function examine(options: DoctorOptions): Promise<DoctorReport> {
   const place = findPlace(options)
   const { source, rows, partial = false, findings: said } = compose(place, options.config)
   const copies = findCopies(place, rows)
-  const { findings: durability, disk } = checkDisk(targetOf(place, mounted(rows ?? [], 'backend')[0]), options.write)
+  const target = targetOf(place, mounted(rows ?? [], 'backend')[0])
+  const { findings: durability, disk } = await checkDisk(target, options.write)
   const findings: Finding[] = [
     ...said,
     ...(rows === undefined
