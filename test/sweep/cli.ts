@@ -1,16 +1,32 @@
 /** `npm run sweep -- --rounds N --seed S`: kills agents and prints what it cost. Exit code 1 unless it cost nothing. */
 import { availableParallelism } from 'node:os'
-import { parseArgs } from 'node:util'
+import { Option } from 'commander'
+import { wholeNumber } from '../../src/cli/command.ts'
+import { parseScript } from '../support/script.ts'
 import { sweep, type SweepReport } from './sweep.ts'
 import type { Tally } from './tally.ts'
 
-const { values } = parseArgs({
-  options: { rounds: { type: 'string', default: '1500' }, seed: { type: 'string' }, jobs: { type: 'string' } },
-})
+const MAX_ROUNDS = 10_000_000
+const MAX_SEED = 0x7fff_ffff
+const MAX_JOBS = 256
 const MAX_PROBLEMS = 50
-const rounds = wholeNumber('rounds', values.rounds)
-const seed = wholeNumber('seed', values.seed ?? String(Math.trunc(Math.random() * 0x7fff_ffff)))
-const jobs = wholeNumber('jobs', values.jobs ?? String(availableParallelism()))
+const { rounds, seed, jobs } = parseScript(
+  'sweep',
+  'Kill agents at every point and count what it cost. Exit code 0: nothing, 1: something, 2: a wrong call.',
+  (command) =>
+    command
+      .addOption(new Option('--rounds <n>', 'lives to end').default(1_500).argParser(wholeNumber(1, MAX_ROUNDS)))
+      .addOption(
+        new Option('--seed <n>', 'of an earlier run, to repeat it')
+          .default(1 + Math.trunc(Math.random() * (MAX_SEED - 1)), 'a new one')
+          .argParser(wholeNumber(1, MAX_SEED)),
+      )
+      .addOption(
+        new Option('--jobs <n>', 'lives at a time')
+          .default(availableParallelism(), 'the number of processors')
+          .argParser(wholeNumber(1, MAX_JOBS)),
+      ),
+).opts<{ rounds: number; seed: number; jobs: number }>()
 const PROGRESS_MS = 5_000
 
 console.log(`${rounds} rounds, seed ${seed}, ${jobs} at a time`)
@@ -42,11 +58,4 @@ function print({ byFault, total, problems }: SweepReport): void {
   )
   for (const problem of problems.slice(0, MAX_PROBLEMS)) console.log(`- ${problem}`)
   if (problems.length > MAX_PROBLEMS) console.log(`- and ${problems.length - MAX_PROBLEMS} more`)
-}
-
-function wholeNumber(flag: string, text: string): number {
-  const value = Number(text)
-  if (Number.isInteger(value) && value >= 1) return value
-  console.error(`--${flag} must be a whole number of at least 1, got ${text}`)
-  process.exit(2)
 }
