@@ -5,6 +5,7 @@ import type { ResumeOptions } from './demo-resume.ts'
 import type { DemoOptions } from './demo-stage.ts'
 import { importOnHost } from './host.ts'
 import { paint } from './table.ts'
+import { columnsOf, wrap } from './wrap.ts'
 
 const MAX_TURNS = 200
 const MAX_PARALLEL = 32
@@ -46,7 +47,8 @@ export const demoCommand: CliCommand = {
   async run(options): Promise<number> {
     const { resume, dir, json = false, turns, parallel, policy } = options as unknown as DemoFlags
     const stream = json ? process.stderr : process.stdout
-    const progress = (line: string) => void stream.write(`${paint('dim', `- ${line}`, stream)}\n`)
+    const progress = (line: string) =>
+      void stream.write(`${paint('dim', wrap(`- ${line}`, 2, columnsOf(stream)), stream)}\n`)
     try {
       const { report, text } =
         resume === undefined

@@ -2,6 +2,7 @@
 import type { Check } from './checklist.ts'
 import type { DemoReport } from './demo.ts'
 import { duration, paint, renderTable } from './table.ts'
+import { wrap } from './wrap.ts'
 
 /** Tables, checklist and where the logs lie. */
 export function demoText(report: DemoReport): string {
@@ -26,8 +27,10 @@ export function demoText(report: DemoReport): string {
       ]),
     ),
     '',
-    `  ${turns.count} turns took ${duration(turns.wallMs)}; ${duration(turns.waitedMs)} of it, ${share}, was waiting. Model and tools cost`,
-    '  nothing here, so that is an upper bound. At a turn boundary the agent never waits.',
+    wrap(
+      `  ${turns.count} turns took ${duration(turns.wallMs)}; ${duration(turns.waitedMs)} of it, ${share}, was waiting. ` +
+        'Model and tools cost nothing here, so that is an upper bound. At a turn boundary the agent never waits.',
+    ),
     '',
     heading('Calls that crash recovery answered'),
     recovered.length === 0
@@ -60,7 +63,7 @@ export function checkLines(checks: readonly Check[]): string {
   return checks
     .map(
       ({ ok, title, detail }) =>
-        `  ${ok ? paint('green', '✓') : paint('red', '✗')} ${title}\n      ${paint('dim', detail)}`,
+        `${wrap(`  ${ok ? paint('green', '✓') : paint('red', '✗')} ${title}`, 2)}\n${paint('dim', wrap(`      ${detail}`))}`,
     )
     .join('\n')
 }

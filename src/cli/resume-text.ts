@@ -3,6 +3,7 @@ import { checkLines, heading } from './demo-text.ts'
 import type { ResumeReport } from './demo-resume.ts'
 import type { ResumedCall } from './resumed-calls.ts'
 import { paint, renderTable } from './table.ts'
+import { wrap } from './wrap.ts'
 
 /** What recovery answered per call, and whether the session can go on. */
 export function resumeText(report: ResumeReport): string {
@@ -53,8 +54,10 @@ function verdict({ ok, calls }: ResumeReport): string {
   if (unresolved.length > 0) {
     return paint(
       'red',
-      `${count(unresolved.length, 'call')} unresolved: ${unresolved.map(({ callId }) => callId).join(', ')}. The session was not resumed:\n` +
-        'no provider accepts a call without a result, and a result after the step was closed would be invented.',
+      wrap(
+        `${count(unresolved.length, 'call')} unresolved: ${unresolved.map(({ callId }) => callId).join(', ')}. The session was not resumed: ` +
+          'no provider accepts a call without a result, and a result after the step was closed would be invented.',
+      ),
     )
   }
   if (!ok) return paint('red', 'NOT everything that was checked held.')

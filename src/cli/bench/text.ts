@@ -1,5 +1,6 @@
 /** The benchmark's report for a terminal. */
 import { duration, paint, renderTable } from '../table.ts'
+import { wrap } from '../wrap.ts'
 import type { BenchCell, BenchReport, BenchWorkload } from './report.ts'
 import { NOISE_RULE, type Estimate } from './statistics.ts'
 import type { SyncReport } from './fsync.ts'
@@ -10,25 +11,36 @@ export function benchText(report: BenchReport): string {
   const { machine, rounds, steps, reference, sync } = report
   return [
     paint('bold', 'What barriers cost on this disk'),
-    `  ${machine.cpu}, ${machine.cpus} processors, load ${machine.load.toFixed(1)}; Node ${machine.node}; ${machine.platform}`,
-    ...syncLines(report.folder, sync),
-    ...report.absent.map((line) => `  Not measured: ${line}.`),
+    ...prose([
+      `  ${machine.cpu}, ${machine.cpus} processors, load ${machine.load.toFixed(1)}; Node ${machine.node}; ${machine.platform}`,
+      ...syncLines(report.folder, sync),
+      ...report.absent.map((line) => `  Not measured: ${line}.`),
+    ]),
     '',
-    `Time an agent waits for durability, per step: median of ${rounds} shuffled rounds, ${steps + 1} steps each.`,
-    `× is the ratio to ${report.strategies[0]} in the same row, with its 95 % bootstrap interval.`,
+    ...prose([
+      `Time an agent waits for durability, per step: median of ${rounds} shuffled rounds, ${steps + 1} steps each.`,
+      `× is the ratio to ${report.strategies[0]} in the same row, with its 95 % bootstrap interval.`,
+    ]),
     ...report.workloads.flatMap((workload) => ['', ...workloadLines(workload, report.strategies)]),
     '',
     paint('bold', `What would change against ${reference}`),
-    ...conclusionLines(report),
-    ...(report.strategies.includes('selective')
-      ? [
-          paint(
-            'dim',
-            '  selective was measured with every tool released: those calls run before they are on disk. All others keep every guarded write.',
-          ),
-        ]
-      : []),
+    ...prose([
+      ...conclusionLines(report),
+      ...(report.strategies.includes('selective')
+        ? [
+            paint(
+              'dim',
+              '  selective was measured with every tool released: those calls run before they are on disk. All others keep every guarded write.',
+            ),
+          ]
+        : []),
+    ]),
   ].join('\n')
+}
+
+/** Lines of sentences, broken where the terminal ends; those that follow are indented. */
+export function prose(lines: readonly string[]): string[] {
+  return lines.map((line) => wrap(line, 2))
 }
 
 /** What may be concluded, in lines; deeper ones belong to the one above. */
@@ -75,7 +87,10 @@ function workloadLines({ title, noise, steady, cells }: BenchWorkload, strategie
   ])
   const mark = steady ? '' : paint('yellow', ', too noisy to conclude')
   return [
-    `${paint('bold', capital(title))} ${paint('dim', `(noise: the reference against itself ${ratioText(noise)}`)}${mark}${paint('dim', ')')}`,
+    wrap(
+      `${paint('bold', capital(title))} ${paint('dim', `(noise: the reference against itself ${ratioText(noise)}`)}${mark}${paint('dim', ')')}`,
+      2,
+    ),
     renderTable([{ title: 'setting' }, ...strategies.map((title) => ({ title, numeric: true }))], rows),
   ]
 }

@@ -1,6 +1,7 @@
 /** The report for a terminal. */
 import { SCOPE_NAME } from '../../semconv.ts'
 import { paint, renderTable } from '../table.ts'
+import { wrap } from '../wrap.ts'
 import type { Copy, DoctorReport, Finding, Level } from './report.ts'
 
 /** Lay out a report. */
@@ -49,10 +50,16 @@ function isAlone({ name }: Copy, packages: readonly Copy[]): boolean {
 
 const COLOURS = { ok: 'green', note: 'cyan', warning: 'yellow', error: 'red' } as const satisfies Record<Level, string>
 
+const INDENT = ' '.repeat(11)
+const CHANGE = 'change: '
+
 function findingText({ level, message, change }: Finding): string {
-  const lines = [`  ${paint(COLOURS[level], level.padEnd(7))}  ${message}`]
-  if (change !== undefined)
-    lines.push(...change.split('\n').map((line, index) => `           ${index === 0 ? 'change: ' : '        '}${line}`))
+  const lines = [wrap(`  ${paint(COLOURS[level], level.padEnd(7))}  ${message}`, INDENT.length - 2)]
+  const [only, ...more] = change?.split('\n') ?? []
+  if (only !== undefined && more.length === 0) lines.push(wrap(`${INDENT}${CHANGE}${only}`, CHANGE.length))
+  // Lines to copy stay as they are.
+  else if (only !== undefined)
+    lines.push(`${INDENT}${CHANGE}${only}`, ...more.map((line) => `${INDENT}${' '.repeat(CHANGE.length)}${line}`))
   return lines.join('\n')
 }
 

@@ -1,6 +1,6 @@
 /** The recommendation for a terminal. */
 import { NOISE_RULE, type Estimate } from '../bench/statistics.ts'
-import { ratioText, syncLines } from '../bench/text.ts'
+import { prose, ratioText, syncLines } from '../bench/text.ts'
 import { nameOf } from '../bench/variants.ts'
 import { duration, paint, renderTable } from '../table.ts'
 import type { Candidate, TuneReport } from './report.ts'
@@ -10,28 +10,32 @@ export function tuneText(report: TuneReport): string {
   const { logs, turns, barriers, replay, recorded } = report
   return [
     paint('bold', 'What the recorded turns would wait on this disk'),
-    `  ${count(turns, 'finished turn')} in ${count(logs.length, 'log')}, ${count(barriers, 'barrier')}; ${replay.sampledTurns} of the turns were replayed under each setting, ${count(replay.blocks, 'time')} in all, in ${replay.seconds.toFixed(0)} s.`,
-    `  Gaps passed in full up to ${replay.capMs} ms and were cut there; after a gap longer than the write-behind delay, its write was made.`,
-    `  Of the logs only sizes, times and overlaps were used. They are taken to be recorded under ${nameOf(recorded)}.`,
-    `  ${levelText(report.level)}`,
-    ...syncLines(report.folder, report.sync),
-    ...logs.filter(({ version, torn }) => version > 0 || torn).map(logLine),
-    ...report.skipped.map(({ path, why }) => paint('yellow', `  Left out: ${path}: ${why}`)),
-    ...report.absent.map((line) => `  Not replayed: ${line}.`),
+    ...prose([
+      `  ${count(turns, 'finished turn')} in ${count(logs.length, 'log')}, ${count(barriers, 'barrier')}; ${replay.sampledTurns} of the turns were replayed under each setting, ${count(replay.blocks, 'time')} in all, in ${replay.seconds.toFixed(0)} s.`,
+      `  Gaps passed in full up to ${replay.capMs} ms and were cut there; after a gap longer than the write-behind delay, its write was made.`,
+      `  Of the logs only sizes, times and overlaps were used. They are taken to be recorded under ${nameOf(recorded)}.`,
+      `  ${levelText(report.level)}`,
+      ...syncLines(report.folder, report.sync),
+      ...logs.filter(({ version, torn }) => version > 0 || torn).map(logLine),
+      ...report.skipped.map(({ path, why }) => paint('yellow', `  Left out: ${path}: ${why}`)),
+      ...report.absent.map((line) => `  Not replayed: ${line}.`),
+    ]),
     '',
     renderTable(
       COLUMNS,
       report.ranked.map((candidate) => rowOf(candidate, report.recommended)),
     ),
-    paint('dim', '  Intervals: 95 % bootstrap over the replays. * runs tools before their call is on disk.'),
-    ...(replay.assemblyMs > 0
-      ? []
-      : [
-          paint(
-            'dim',
-            '  Putting a prompt together leaves no event; what it takes, pipelined saves on top (--assembly tells it).',
-          ),
-        ]),
+    ...prose([
+      paint('dim', '  Intervals: 95 % bootstrap over the replays. * runs tools before their call is on disk.'),
+      ...(replay.assemblyMs > 0
+        ? []
+        : [
+            paint(
+              'dim',
+              '  Putting a prompt together leaves no event; what it takes, pipelined saves on top (--assembly tells it).',
+            ),
+          ]),
+    ]),
     '',
     ...adviceLines(report),
   ].join('\n')
@@ -60,23 +64,25 @@ function rowOf(candidate: Candidate, recommended: Candidate | undefined): string
 function adviceLines({ recommended, recorded, noise, steady, replay }: TuneReport): string[] {
   const certainty = `${count(replay.blocks, 'replay')}; the recorded setting against itself: ${ratioText(noise)}`
   if (!steady) {
-    return [
+    return prose([
       paint('yellow', 'No recommendation: this machine is too noisy to conclude.'),
       `  ${certainty}; ${NOISE_RULE}.`,
       '  Stop other work on the disk, or give it more time with --seconds.',
-    ]
+    ])
   }
   if (recommended === undefined) {
-    return [
+    return prose([
       paint('bold', 'Change nothing: no setting that keeps the guarantees waits less with any certainty.'),
       `  Now ${percentText(recorded.share)} of a turn is waiting. ${certainty}.`,
-    ]
+    ])
   }
   return [
-    paint('bold', `Use ${nameOf(recommended)}`),
-    `  Waiting falls from ${duration(recorded.waitedPerTurnMs.median)} to ${duration(recommended.waitedPerTurnMs.median)} per turn, from ${percent(recorded.share.median)} to ${percentText(recommended.share)} of its time.`,
-    `  How sure: ×${ratioText(recommended.ratio)}, ${certainty}.`,
-    ...recommended.notes.map((note) => `  ${note}`),
+    ...prose([
+      paint('bold', `Use ${nameOf(recommended)}`),
+      `  Waiting falls from ${duration(recorded.waitedPerTurnMs.median)} to ${duration(recommended.waitedPerTurnMs.median)} per turn, from ${percent(recorded.share.median)} to ${percentText(recommended.share)} of its time.`,
+      `  How sure: ×${ratioText(recommended.ratio)}, ${certainty}.`,
+      ...recommended.notes.map((note) => `  ${note}`),
+    ]),
     ...(recommended.patch === ''
       ? []
       : [
