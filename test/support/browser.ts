@@ -1,9 +1,12 @@
 /** Debian's Chromium, without a window and without a word to the network. */
-import { existsSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
 import { chromium, type Browser } from 'playwright-core'
 import { requirement } from './require.ts'
 
-const CHROMIUM = [process.env['CHROMIUM'], '/usr/bin/chromium'].find((path) => path !== undefined && existsSync(path))
+/** One that answers: a file that is there but does not start is as good as none. */
+const CHROMIUM = [process.env['CHROMIUM'], '/usr/bin/chromium'].find(
+  (path) => path !== undefined && spawnSync(path, ['--version']).status === 0,
+)
 
 /** Whether it is installed; see `requirement`. */
 export function hasChromium(): boolean {
