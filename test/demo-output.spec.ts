@@ -37,7 +37,7 @@ describe.skipIf(!requirement('/bin/sh and /dev/full', process.platform === 'linu
 describe('an argument that is no regular file', () => {
   const pipe = () => {
     const path = join(scratch(), 'session.jsonl')
-    execFileSync('mkfifo', [path])
+    execFileSync('/usr/bin/env', ['mkfifo', path])
     return path
   }
   const socket = async () => {
