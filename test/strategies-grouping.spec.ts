@@ -173,7 +173,7 @@ test('a strategy that is swapped while calls gather leaves none behind', async (
     return next()
   })
   const running = run(app)
-  await vi.waitFor(() => expect(app.ctx.checkpoints.open()).toHaveLength(1))
+  await vi.waitFor(() => expect(app.ctx.checkpoints.open()).toMatchObject([{ boundary: 'tool' }]))
   await app.plugins[2]?.dispose()
   held.resolve()
   await running
