@@ -8,7 +8,7 @@ import { HOST_SETS, type CompatHost } from './support/compat-hosts.ts'
 import type { CompatReport } from './support/compat-scenario.ts'
 import { installHost } from './support/dsh-cli-hosts.ts'
 import { packProject } from './support/dsh-cli-pack.ts'
-import { ROOT, succeed } from './support/dsh-cli-process.ts'
+import { ROOT, run, succeed } from './support/dsh-cli-process.ts'
 import { requirement } from './support/require.ts'
 
 // Each process has a limit of its own, with a message that says more than the runner's.
@@ -80,18 +80,27 @@ describe.each(HOST_SETS)('on $name', async (set) => {
       })
     },
   )
+
+  test.skipIf(folder === undefined)("type-checks a strict consumer on the host's own types", async () => {
+    expect(await checkTypes(folder ?? '', set)).toBe('')
+  })
 })
 
-/** Run the scenario in a folder of its own whose packages are the host's. */
-async function runScenario(host: string, { name, backend }: CompatHost): Promise<CompatReport> {
+/** A folder of its own whose packages are the host's, and ours beside them. */
+async function createProject(host: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'dsh-compat-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const ours = join(folder, 'node_modules/dsh-checkpoint-otel')
   await mkdir(ours, { recursive: true })
   await linkPackages(join(host, 'node_modules'), join(folder, 'node_modules'))
-  if (backend !== undefined) await replaceBackend(folder, join(ROOT, 'test/support', backend))
   const args = ['-xzf', await packProject(), '--strip-components=1', '-C', ours]
   await succeed({ what: 'tar', command: 'tar', args, cwd: folder, limitMs: 30_000 })
+  return folder
+}
+
+async function runScenario(host: string, { name, backend }: CompatHost): Promise<CompatReport> {
+  const folder = await createProject(host)
+  if (backend !== undefined) await replaceBackend(folder, join(ROOT, 'test/support', backend))
   await cp(join(ROOT, 'test/support/compat-scenario.ts'), join(folder, 'scenario.ts'))
   const { stdout } = await succeed({
     what: `the scenario on ${name}`,
@@ -101,6 +110,22 @@ async function runScenario(host: string, { name, backend }: CompatHost): Promise
     limitMs: 60_000,
   })
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as CompatReport
+}
+
+/** What the compiler says of a strict consumer on the host's types; nothing when it is content. */
+async function checkTypes(host: string, { name }: CompatHost): Promise<string> {
+  const folder = await createProject(host)
+  await cp(join(ROOT, 'test/support/compat-consumer.ts.txt'), join(folder, 'consumer.ts'))
+  // Upstream's own declarations lack the extensions that Node's resolution asks for.
+  const resolution = name.includes('upstream')
+    ? { module: 'esnext', moduleResolution: 'bundler' }
+    : { module: 'nodenext' }
+  const compilerOptions = { strict: true, target: 'es2023', noEmit: true, types: [], skipLibCheck: true, ...resolution }
+  await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module' }))
+  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['consumer.ts'] }))
+  const args = [join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', folder]
+  const { stdout } = await run({ what: 'tsc', command: process.execPath, args, cwd: folder, limitMs: 60_000 })
+  return stdout
 }
 
 async function linkPackages(from: string, to: string): Promise<void> {
