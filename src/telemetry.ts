@@ -45,6 +45,7 @@ export class Telemetry {
   readonly #checkpoints: Checkpoints
   readonly #log: LimitedLog
   readonly #strategies = new Set<string>()
+  #otherCopySaid = false
   #tracerProvider: TracerProvider | undefined
   #tracer: Tracer | undefined
   #meterProvider: MeterProvider | undefined
@@ -62,7 +63,19 @@ export class Telemetry {
 
   /** Make tracer and instruments again if an SDK was registered or replaced. */
   refresh(): void {
-    this.#contain(() => this.#follow())
+    this.#contain(() => {
+      this.#follow()
+      if (this.#otherCopySaid) return
+      const other = otherCopy()
+      if (other === undefined) return
+      this.#otherCopySaid = true
+      this.#log.warn(
+        'api',
+        () =>
+          `an OpenTelemetry SDK is registered through @opentelemetry/api ${other}, which this package's own copy cannot ` +
+          'see: barriers are guarded, but no span or metric of theirs is exported; install one version of the API',
+      )
+    })
   }
 
   /** Where a barrier of this session belongs: the host's own active span, else the turn's. */
@@ -270,6 +283,21 @@ export class Telemetry {
     this.#log.warn('telemetry', () => `telemetry failed, barriers are not affected: ${String(error)}`)
   }
 }
+
+/**
+ * Version of the API copy that registered an SDK which ours cannot see. All copies keep their globals under one symbol, and
+ * each ignores what another version put there, without a word.
+ */
+function otherCopy(): string | undefined {
+  const registry = (globalThis as { [REGISTRY]?: { version?: string; metrics?: object; trace?: object } })[REGISTRY]
+  if (registry === undefined) return undefined
+  const seen =
+    (registry.metrics === undefined || registry.metrics === metrics.getMeterProvider()) &&
+    (registry.trace === undefined || registry.trace === trace.getTracerProvider())
+  return seen ? undefined : (registry.version ?? 'of another version')
+}
+
+const REGISTRY = Symbol.for('opentelemetry.js.api.1')
 
 /** Longest text on a span, in characters. */
 const MAX_TEXT = 256

@@ -8,7 +8,7 @@ import {
   type TracerProvider,
 } from '@opentelemetry/api'
 import { TracerProvider as SdkTracerProvider, type ReadableSpan } from '@opentelemetry/sdk-trace'
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import * as policy from '../src/index.ts'
 import * as sc from '../src/semconv.ts'
 import { createTool, ScriptedModel, textChunks } from '../src/testing/harness.ts'
@@ -374,6 +374,29 @@ test('strategy names beyond the limit fold into _OTHER', async () => {
   // The default is one of the names.
   expect(strategies).toHaveLength(sc.MAX_STRATEGY_NAMES - 1 + 1)
   expect(strategies).toContain(sc.OTHER)
+})
+
+test('[D10] an SDK registered through another copy of the API is named once, and barriers still protect', async () => {
+  const symbol = Symbol.for('opentelemetry.js.api.1')
+  const globals = globalThis as Record<symbol, unknown>
+  const own = globals[symbol]
+  // What a copy of 1.9 leaves behind: ours, of 1.10, does not accept it.
+  globals[symbol] = { version: '1.9.1', metrics: {}, trace: {} }
+  onTestFinished(() => void (globals[symbol] = own))
+  const { app, call } = await createCalls()
+  await vi.waitFor(() => expect(app.logs.join('\n')).toContain('registered through @opentelemetry/api 1.9.1'))
+  await call()
+  expect(summary(app.barriers())).toEqual(['tool:dispatched:durable'])
+  expect(app.logs.filter((line) => line.includes('registered through'))).toHaveLength(1)
+})
+
+test('one copy of the API gives no such warning, with an SDK and without', async () => {
+  const without = await createCalls()
+  registerSdk()
+  const { app, call } = await createCalls()
+  await call()
+  await new Promise((resolve) => setTimeout(resolve, 1_200))
+  for (const { logs } of [without.app, app]) expect(logs.join('\n')).not.toContain('registered through')
 })
 
 test('a strategy that throws is counted as a fault', async () => {
