@@ -13,9 +13,10 @@ import { createLogger, LimitedLog } from './log.ts'
 import { Config, PLUGIN, SIGNALS, type Signal } from './node-sdk/config.ts'
 import { createDiagLogger, createRedactor, diagLevel, originOf } from './node-sdk/diagnostics.ts'
 import { planOf, readEnv, type Plan } from './node-sdk/environment.ts'
-import { apiVersion, holderOf, isOwn, ownerName, Registration, registryVersion, type Slot } from './node-sdk/globals.ts'
+import { apiVersion, holderOf, isOwn, ownerName, Registration, registryVersion } from './node-sdk/globals.ts'
 import { processState } from './node-sdk/process.ts'
 import { startSdk, type RunningSdk } from './node-sdk/sdk.ts'
+import type { Slot } from './telemetry/registry.ts'
 
 export { Config } from './node-sdk/config.ts'
 

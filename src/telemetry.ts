@@ -13,6 +13,7 @@ import type { LiveBarrier } from './live-barrier.ts'
 import type { LimitedLog } from './log.ts'
 import * as sc from './semconv.ts'
 import { instrumentsOf, policyMounted, policyUnloaded, type Instruments } from './telemetry/instruments.ts'
+import { registry } from './telemetry/registry.ts'
 
 /** Where a barrier belongs in the trace. */
 export type ParentContext = Context
@@ -284,20 +285,15 @@ export class Telemetry {
   }
 }
 
-/**
- * Version of the API copy that registered an SDK which ours cannot see. All copies keep their globals under one symbol, and
- * each ignores what another version put there, without a word.
- */
+/** Version of the API copy that registered an SDK which ours cannot see. */
 function otherCopy(): string | undefined {
-  const registry = (globalThis as { [REGISTRY]?: { version?: string; metrics?: object; trace?: object } })[REGISTRY]
-  if (registry === undefined) return undefined
+  const registered = registry()
+  if (registered === undefined) return undefined
   const seen =
-    (registry.metrics === undefined || registry.metrics === metrics.getMeterProvider()) &&
-    (registry.trace === undefined || registry.trace === trace.getTracerProvider())
-  return seen ? undefined : (registry.version ?? 'of another version')
+    (registered.metrics === undefined || registered.metrics === metrics.getMeterProvider()) &&
+    (registered.trace === undefined || registered.trace === trace.getTracerProvider())
+  return seen ? undefined : (registered.version ?? 'of another version')
 }
-
-const REGISTRY = Symbol.for('opentelemetry.js.api.1')
 
 /** Longest text on a span, in characters. */
 const MAX_TEXT = 256

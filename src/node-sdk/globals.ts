@@ -9,11 +9,9 @@ import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { context, diag, metrics, propagation, trace } from '@opentelemetry/api'
+import { registry, type Slot } from '../telemetry/registry.ts'
 import { PLUGIN } from './config.ts'
 import { processState } from './process.ts'
-
-/** Slots of the registry that an SDK fills. */
-export type Slot = 'context' | 'diag' | 'metrics' | 'propagation' | 'trace'
 
 /** Who holds a slot now, by identity. */
 export function holderOf(slot: Slot): object | undefined {
@@ -86,16 +84,11 @@ const API = '@opentelemetry/api'
 /** Folders above the entry point of a package that may hold its manifest. */
 const MAX_LEVELS = 6
 const SLOTS: readonly Slot[] = ['trace', 'metrics', 'propagation', 'context', 'diag']
-const REGISTRY = Symbol.for('opentelemetry.js.api.1')
 
 /** As `import` finds it; test runners and bundlers may lack the function. */
 function entryPoint(): string {
   if (typeof import.meta.resolve === 'function') return fileURLToPath(import.meta.resolve(API))
   return createRequire(import.meta.url).resolve(API)
-}
-
-function registry(): ({ readonly version?: string } & Partial<Record<Slot, object>>) | undefined {
-  return (globalThis as { [REGISTRY]?: ReturnType<typeof registry> })[REGISTRY]
 }
 
 function empty(slot: Slot): void {
